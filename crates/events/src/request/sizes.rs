@@ -44,7 +44,7 @@ pub struct BufferRequest {
 }
 
 impl BufferRequest {
-    /// The smallest is enough for 128 of the largest dumps, so that the reader may sleep for long.
+    /// The smallest is enough for 127 of the largest dumps, so that the reader may sleep for long.
     /// The largest leaves space in the CPU's caches: reading from memory costs more than reading
     /// the tail from the live target.
     const RING_WITH_DUMPS: RangeInclusive<u64> = 8 << 20..=16 << 20;

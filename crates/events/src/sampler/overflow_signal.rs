@@ -2,10 +2,10 @@
 //!
 //! The watermark of a ring is fixed when it is mapped. In addition, the kernel can send a signal
 //! for each sample (perf_event_open(2), "Overflow handling"), which one system call enables or
-//! disables:
+//! disables. It goes to the watchers of the rings, or to the reader if there are none:
 //!
 //! ```text
-//!   on:   sample ── interrupt to itself ── signal ──> reader      2 to 4 µs of the target's time
+//!   on:   sample ── interrupt to itself ── signal ──> watcher     2 to 4 µs of the target's time
 //!   off:  sample   sample   sample   sample           reader looks when it likes
 //! ```
 

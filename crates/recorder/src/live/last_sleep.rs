@@ -11,8 +11,8 @@ pub(crate) struct LastSleep {
 }
 
 impl LastSleep {
-    /// The longest time from a sample to the reader's start, in nanoseconds, if it gets the CPU at
-    /// once: twice as long as in a virtual machine.
+    /// The longest time from a sample to the start of the thread that it wakes, in nanoseconds, if
+    /// that gets the CPU at once: twice as long as in a virtual machine.
     const AT_ONCE: u64 = 300_000;
 
     /// A sleep that starts now.

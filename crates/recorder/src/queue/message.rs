@@ -70,8 +70,8 @@ pub(crate) struct StackTail {
     pub(crate) length: usize,
     /// The mapping that contains the stack.
     pub(crate) mapping: (u64, u64),
-    /// Whether the reader preempted the thread when the sample came, so that the stack is
-    /// unchanged.
+    /// Whether a watcher, or the reader without one, preempted the thread when the sample came, so
+    /// that the stack is unchanged.
     pub(crate) is_prompt: bool,
 }
 

@@ -3,10 +3,12 @@
 //! ```text
 //!   stacks                         the reader wakes                     wakeups a second, at 99 Hz
 //!   fit in the dump                when a ring is half full             2
-//!   are deeper, do not change      every 5 ms; at lower rates as if     200
-//!                                  they changed
 //!   are deeper, and change         when a ring is half full; a          2
 //!                                  watcher with each sample             99
+//!   are deeper, do not change      every 5 ms; below 200 Hz as if       2
+//!                                  they changed                         99
+//!   of Python                      as above; a watcher with each        2
+//!                                  sample                               99
 //! ```
 //! The tail of a stack must be read before the program changes it. Each wakeup of a
 //! [watcher](crate::reader::watchers) costs the program more than the sample itself, so it must be

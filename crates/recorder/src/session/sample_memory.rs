@@ -11,8 +11,8 @@ use crate::live::stack_tail::TailReader;
 use crate::session::java::JavaMachine;
 use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
 
-/// The target's memory: the part that the reader read right after the sample, otherwise that of the
-/// live target.
+/// The target's memory: the part that a watcher or the reader read after the sample, otherwise that
+/// of the live target.
 pub(crate) struct SampleMemory<'a> {
     live: Option<LiveMemory>,
     now: SampledStack<'a>,

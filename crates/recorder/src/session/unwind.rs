@@ -44,7 +44,7 @@ struct UserStack<'a> {
     tid: Tid,
     time: u64,
     dump: StackDump<'a>,
-    /// The tail that the reader thread read.
+    /// The tail that a watcher or the reader read.
     beyond: Option<(StackTail, &'a [u8])>,
 }
 

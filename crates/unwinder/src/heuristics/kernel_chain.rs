@@ -1,4 +1,5 @@
-//! The last resort: the chain of frame pointers that the kernel followed when it took the sample.
+//! The chain of frame pointers that the kernel followed when it took the sample: followed if no
+//! caller was found, and before live memory where Go has moved to another stack.
 //!
 //! It skips code without frame pointers, but its reads are of the very moment, and not limited to
 //! the dump. Go moves from a goroutine's stack to a larger one to allocate memory, and keeps frame
