@@ -1,5 +1,6 @@
 //! The layers of crates: which may know which. docs/architecture.md lists them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use super::Problem;
 
-/// Each package with the packages of ours that it may depend on.
+/// Each package with the packages of ours that it depends on; it may depend on no others.
 ///
 /// `prof-recorder` and `prof-report` must never depend on each other, not even in their tests: they
 /// share only recordings.
@@ -79,17 +80,13 @@ const LAYERS: [(&str, &[&str]); 19] = [
             "prof-events",
             "prof-counters",
             "prof-perfdata",
-            "prof-unwinder",
             "prof-symbols",
             "prof-recorder",
             "prof-report",
         ],
     ),
     // These read the output of the others, from outside.
-    (
-        "prof-tests",
-        &["prof-model", "prof-perfdata", "prof-filemap"],
-    ),
+    ("prof-tests", &[]),
     (
         "prof-fuzz-targets",
         &[
@@ -126,6 +123,13 @@ const FOR_TESTS: [&str; 4] = ["prof-model", "prof-filemap", "prof-perfdata", "pr
 
 /// Checks the dependencies of every member in the output of `cargo metadata`.
 pub(super) fn check(metadata: &Value) -> Vec<Problem> {
+    let mut problems = refused(metadata);
+    problems.extend(unused(metadata));
+    problems
+}
+
+/// Dependencies that are not in the layers.
+fn refused(metadata: &Value) -> Vec<Problem> {
     let mut problems = Vec::new();
     let packages = metadata["packages"].as_array();
     for package in packages.into_iter().flatten() {
@@ -140,7 +144,7 @@ pub(super) fn check(metadata: &Value) -> Vec<Problem> {
                 problems.push(Problem::new("docs/architecture.md", what));
             }
         }
-        if !LAYERS.iter().any(|(known, _)| *known == name) {
+        if layers_of(name).is_none() {
             let what = format!("{name} has no place in the layers yet (xtask/src/tidy/layers.rs)");
             problems.push(Problem::new("docs/architecture.md", what));
         }
@@ -148,14 +152,37 @@ pub(super) fn check(metadata: &Value) -> Vec<Problem> {
     problems
 }
 
-fn is_allowed(package: &str, on: &str, for_tests: bool) -> bool {
-    let Some((_, allowed)) = LAYERS.iter().find(|(known, _)| *known == package) else {
-        return false;
-    };
-    allowed.contains(&on) || for_tests && FOR_TESTS.contains(&on)
+/// Layers of a package that it does not depend on.
+fn unused(metadata: &Value) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let name = package["name"].as_str().unwrap_or_default();
+        let dependencies = package["dependencies"].as_array();
+        let is_used = |layer: &str| {
+            let mut dependencies = dependencies.into_iter().flatten();
+            dependencies.any(|dependency| dependency["name"] == layer)
+        };
+        let layers = layers_of(name).into_iter().flatten();
+        problems.extend(layers.filter(|layer| !is_used(layer)).map(|layer| {
+            let what = format!("{name} does not use {layer} (xtask/src/tidy/layers.rs)");
+            Problem::new("docs/architecture.md", what)
+        }));
+    }
+    problems
 }
 
-/// Checks that docs/architecture.md has a word about every folder of crates/.
+fn layers_of(package: &str) -> Option<&'static [&'static str]> {
+    let found = LAYERS.iter().find(|(known, _)| *known == package);
+    found.map(|&(_, layers)| layers)
+}
+
+fn is_allowed(package: &str, on: &str, for_tests: bool) -> bool {
+    layers_of(package)
+        .is_some_and(|allowed| allowed.contains(&on) || for_tests && FOR_TESTS.contains(&on))
+}
+
+/// Checks that the table of docs/architecture.md has a row for every folder of crates/, and that it
+/// names the crates that this one uses. `prof-model` is left out: nearly all use it.
 pub(super) fn check_map(root: &Path) -> Result<Vec<Problem>> {
     let map = root.join("docs/architecture.md");
     let text = match fs::read_to_string(&map) {
@@ -172,14 +199,43 @@ pub(super) fn check_map(root: &Path) -> Result<Vec<Problem>> {
         folders.push(format!("crates/{}", entry?.file_name().to_string_lossy()));
     }
     folders.sort();
-    Ok(folders
-        .into_iter()
-        .filter(|folder| !text.contains(folder.as_str()))
-        .map(|folder| {
-            let what = format!("says nothing about `{folder}`");
+    let problems = folders.iter().filter_map(|folder| {
+        let row = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("| `{folder}` |")));
+        let Some((uses, _)) = row.and_then(|row| row.split_once('|')) else {
+            let what = format!("has no row for `{folder}`");
+            return Some(Problem::new("docs/architecture.md", what));
+        };
+        let named: BTreeSet<&str> = uses.split(',').map(str::trim).collect();
+        let named: BTreeSet<&str> = named.into_iter().filter(|name| !name.is_empty()).collect();
+        let used = used_by(folder);
+        (named != used).then(|| {
+            let what = format!(
+                "says that `{folder}` uses {}, not {}",
+                listed(&named),
+                listed(&used)
+            );
             Problem::new("docs/architecture.md", what)
         })
-        .collect())
+    });
+    Ok(problems.collect())
+}
+
+/// The crates that the crate in a folder uses, without the prefix that packages have.
+fn used_by(folder: &str) -> BTreeSet<&'static str> {
+    let name = folder.trim_start_matches("crates/");
+    let layers = layers_of(name).or_else(|| layers_of(&format!("prof-{name}")));
+    let layers = layers.into_iter().flatten();
+    let used = layers.filter_map(|layer| layer.strip_prefix("prof-"));
+    used.filter(|&layer| layer != "model").collect()
+}
+
+fn listed(names: &BTreeSet<&str>) -> String {
+    match names.is_empty() {
+        true => "nothing".to_owned(),
+        false => Vec::from_iter(names.iter().copied()).join(", "),
+    }
 }
 
 #[cfg(test)]
@@ -187,20 +243,32 @@ mod tests {
     use super::*;
     use crate::workspace;
 
-    fn check(package: &str, dependencies: &[(&str, Option<&str>)], expected: &[&str]) {
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Value {
         let dependencies: Vec<Value> = dependencies
             .iter()
             .map(|(name, kind)| serde_json::json!({"name": name, "kind": kind, "path": "/x"}))
             .collect();
-        let metadata = serde_json::json!({
-            "packages": [{"name": package, "dependencies": dependencies}]
-        });
-        let problems = super::check(&metadata);
+        serde_json::json!({
+            "packages": [{"name": name, "dependencies": dependencies}]
+        })
+    }
+
+    fn check(name: &str, dependencies: &[(&str, Option<&str>)], expected: &[&str]) {
+        let problems = refused(&package(name, dependencies));
         let lines: Vec<&str> = problems
             .iter()
             .map(|problem| problem.what.as_str())
             .collect();
         assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn layers_that_a_crate_does_not_use_are_found() {
+        let used = [("prof-model", None), ("prof-events", Some("dev"))];
+        assert_eq!(unused(&package("prof-console", &used)), []);
+        let problems = unused(&package("prof-console", &used[..1]));
+        let what = "prof-console does not use prof-events (xtask/src/tidy/layers.rs)";
+        assert_eq!(problems, [Problem::new("docs/architecture.md", what)]);
     }
 
     #[test]

@@ -46,7 +46,8 @@ pub(super) fn check(root: &Path, sources: &[Source]) -> Result<Vec<Problem>> {
     Ok(problems)
 }
 
-fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+/// The Markdown files at the top and in docs/ with its folders, by path.
+pub(super) fn documents(root: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let docs = root.join("docs");
     let folders = [

@@ -5,6 +5,7 @@ mod layers;
 mod links;
 mod modules;
 mod paths;
+mod prose;
 mod public;
 mod rules;
 mod source;
@@ -65,6 +66,7 @@ fn check_files(root: &Path) -> Result<Vec<Problem>> {
     problems.extend(circles::check(&sources));
     problems.extend(public::check(&sources));
     problems.extend(links::check(root, &sources)?);
+    problems.extend(prose::check(root)?);
     problems.extend(layers::check_map(root)?);
     Ok(problems)
 }
@@ -96,7 +98,10 @@ mod tests {
                     "[map](docs/architecture.md#top) [us](https://x.y)",
                 ),
                 ("docs/SUMMARY.md", "- [The map](architecture.md)"),
-                ("docs/architecture.md", "`crates/model`, `crates/events`"),
+                (
+                    "docs/architecture.md",
+                    "| `crates/model` | | all |\n| `crates/events` | procfs, filemap | calls |",
+                ),
                 ("crates/model/src/lib.rs", "#![forbid(unsafe_code)]\nmod a;"),
                 (
                     "crates/model/src/a.rs",
@@ -117,7 +122,7 @@ mod tests {
             &[
                 ("README.md", "see [this](docs/gone.md)"),
                 ("docs/SUMMARY.md", "- [The map](map.md)"),
-                ("docs/architecture.md", "`crates/model`"),
+                ("docs/architecture.md", "| `crates/model` | events | all |"),
                 ("docs/map.md", ""),
                 ("crates/model/src/lib.rs", "fn f() { dbg!(1); }"),
                 (
@@ -132,9 +137,11 @@ mod tests {
                     "crates/events/src/lib.rs",
                     "fn f() {\n    // SAFETY: as below.\n    g();\n    unsafe { g() }\n}\n",
                 ),
+                ("crates/events/src/nothing.rs", ""),
             ],
             &[
                 "crates/events/src/lib.rs:4: unsafe without a `// SAFETY:` comment above it",
+                "crates/events/src/nothing.rs: is empty",
                 "crates/model/src/lib.rs: no `#![forbid(unsafe_code)]` in this crate root",
                 "crates/model/src/lib.rs:1: dbg! is for drafts, not for commits",
                 "crates/report/src/b.rs:2: todo! is for drafts, not for commits",
@@ -142,8 +149,9 @@ mod tests {
                 "crates/report/src/b.rs:4: unsafe outside of crates/events and crates/filemap",
                 "README.md:1: link to docs/gone.md, which does not exist",
                 "docs/architecture.md:1: is not in docs/SUMMARY.md",
-                "docs/architecture.md: says nothing about `crates/events`",
-                "docs/architecture.md: says nothing about `crates/report`",
+                "docs/architecture.md: has no row for `crates/events`",
+                "docs/architecture.md: says that `crates/model` uses events, not nothing",
+                "docs/architecture.md: has no row for `crates/report`",
             ],
         );
     }

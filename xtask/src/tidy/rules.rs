@@ -51,6 +51,9 @@ pub(super) fn check(source: &Source, problems: &mut Vec<Problem>) {
 }
 
 fn length(source: &Source, problems: &mut Vec<Problem>) {
+    if source.lines.is_empty() {
+        problems.push(Problem::new(&source.path, "is empty"));
+    }
     let lines = source.lines_before_tests();
     // Below tests/ everything is tests.
     let all_tests = source.path.split('/').any(|folder| folder == "tests");
