@@ -307,6 +307,15 @@ fn without_perf_events_and_ptrace_there_is_advice() {
 }
 
 #[test]
+fn counting_is_refused_for_the_same_reason_as_sampling() {
+    let session = Session::new();
+    let launcher = refusing(&session, EPERM, &[PERF_EVENT_OPEN]);
+    let words = ["stat", "-e", "instructions:u", "--", "true"];
+    let outcome = Outcome::of(session.prof_under(&launcher, words));
+    outcome.assert_refused(&["a seccomp filter", "SystemCallFilter="]);
+}
+
+#[test]
 fn the_ptrace_sampler_can_be_requested_and_refused() {
     let session = Session::new();
     let binary = SHARES.build();

@@ -48,7 +48,7 @@ pub use attr::setup::{
 pub use error::Error;
 pub use kernel::context_pin::ContextPin;
 pub use kernel::ring::{Drained, Ring};
-pub use plan::advice::{Refusal, advice};
+pub use plan::advice::advice;
 pub use plan::trial::Trial;
 pub use process::cpus::{AllowedCpus, current_cpu};
 pub use process::launcher::{HeldCommand, Launcher, Program, RunningCommand};

@@ -11,6 +11,7 @@
 mod attr;
 mod cgroup;
 mod page;
+pub(crate) mod permission;
 mod probe;
 mod raw;
 mod reason;
@@ -21,6 +22,7 @@ mod usage;
 pub use attr::{AttrOptions, Inherit, attr_bytes};
 pub use cgroup::{CgroupError, find_cgroup};
 pub use page::{UserCount, UserPage};
+pub use permission::{Refusal, Rights, Subject};
 pub use probe::{Ability, Answer, Prober};
 pub use raw::{GroupCount, Place, RawCount, RawCounter};
 pub use reason::{Circumstances, why_not};

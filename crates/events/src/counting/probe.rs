@@ -3,6 +3,7 @@
 use rustix::io::Errno;
 
 use super::attr::{AttrOptions, attr};
+use super::permission::Rights;
 use super::raw::{Place, RawCounter};
 use super::reason::{Circumstances, why_not};
 use crate::names::{Catalog, EventSpec, Family};
@@ -50,8 +51,7 @@ impl Prober {
     pub fn new(catalog: &Catalog, system: &System) -> Self {
         Self {
             circumstances: Circumstances {
-                paranoid: system.paranoid,
-                root: Privileges::read().is_ok_and(|privileges| privileges.is_root()),
+                rights: Rights::of(&Privileges::read().unwrap_or_default(), system),
                 hardware: has_hardware(catalog),
                 system_wide: false,
                 attach: false,

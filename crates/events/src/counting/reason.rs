@@ -3,15 +3,14 @@
 use perf_event_open_sys::bindings as sys;
 use rustix::io::Errno;
 
+use crate::counting::permission::{Refusal, Rights, Subject};
 use crate::names::{EventSpec, Family, Precise};
 
 /// The facts that the reason depends on, besides the event and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Circumstances {
-    /// /proc/sys/kernel/perf_event_paranoid.
-    pub paranoid: i32,
-    /// Whether we are root.
-    pub root: bool,
+    /// Our rights.
+    pub rights: Rights,
     /// Whether the kernel knows any counters of the CPUs (a PMU of theirs in sysfs).
     pub hardware: bool,
     /// Whether the event counts everything on a CPU, or in a cgroup.
@@ -27,12 +26,18 @@ pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> 
         Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO => {
             unavailable(spec, circumstances)
         }
-        Errno::ACCESS | Errno::PERM => permission(spec, circumstances),
-        Errno::SRCH => "the process does not exist, or has ended".into(),
-        Errno::NOSYS => {
-            "the kernel has no perf_event_open, or a sandbox hides it (gVisor and some containers do)"
-                .into()
+        Errno::ACCESS | Errno::PERM => {
+            let refusal = Refusal {
+                errno,
+                rights: circumstances.rights,
+                subject: Subject::of(spec),
+                system_wide: circumstances.system_wide,
+                attach: circumstances.attach,
+            };
+            refusal.permission()
         }
+        Errno::SRCH => "the process does not exist, or has ended".into(),
+        Errno::NOSYS => circumstances.rights.no_system_call(),
         Errno::MFILE | Errno::NFILE => {
             "each event needs a file descriptor for each thread or CPU: raise the limit with \
              `ulimit -n`"
@@ -72,54 +77,6 @@ fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
     }
 }
 
-fn permission(spec: &EventSpec, circumstances: Circumstances) -> String {
-    let Circumstances { paranoid, root, .. } = circumstances;
-    if root {
-        return "a sandbox forbids it, even to root (a seccomp filter or lockdown; in Docker: \
-                --cap-add PERFMON)"
-            .into();
-    }
-    if matches!(spec.family, Family::Uprobe | Family::Uretprobe) {
-        return "uprobes need root (CAP_SYS_ADMIN)".into();
-    }
-    if paranoid > 2 {
-        return format!(
-            "kernel.perf_event_paranoid is {paranoid}, which forbids all events: `sudo sysctl \
-             kernel.perf_event_paranoid=2` allows them in your own programs"
-        );
-    }
-    if circumstances.system_wide && paranoid > 0 {
-        return format!(
-            "counting on whole CPUs (-a, --cgroup) needs root, because kernel.perf_event_paranoid \
-             is {paranoid}; `sudo sysctl kernel.perf_event_paranoid=0` allows it to all users"
-        );
-    }
-    if spec.family == Family::Tracepoint && paranoid > 1 {
-        return format!(
-            "tracepoints need root, because kernel.perf_event_paranoid is {paranoid}; `sudo \
-             sysctl kernel.perf_event_paranoid=1` allows them to all users"
-        );
-    }
-    if spec.happens_in_kernel_only() && paranoid > 1 {
-        return format!(
-            "it happens in the kernel, which is hidden because kernel.perf_event_paranoid is \
-             {paranoid}: `sudo sysctl kernel.perf_event_paranoid=1` shows it"
-        );
-    }
-    if spec.modifiers.kernel && paranoid > 1 {
-        return format!(
-            "kernel.perf_event_paranoid is {paranoid}, which allows user code only: add :u to the \
-             event, or run `sudo sysctl kernel.perf_event_paranoid=1`"
-        );
-    }
-    if circumstances.attach {
-        return "the process belongs to another user or hides its memory (setuid programs do): run \
-                prof as its user or as root"
-            .into();
-    }
-    "a sandbox forbids it (a seccomp filter; in Docker: --cap-add PERFMON)".into()
-}
-
 fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
     let modifiers = spec.modifiers;
     if spec.cpus.is_some() && !circumstances.system_wide {
@@ -153,8 +110,12 @@ mod tests {
     use crate::names::Catalog;
 
     const USER: Circumstances = Circumstances {
-        paranoid: 2,
-        root: false,
+        rights: Rights {
+            paranoid: 2,
+            capable: false,
+            in_user_namespace: false,
+            filtered: false,
+        },
         hardware: true,
         system_wide: false,
         attach: false,
@@ -168,15 +129,12 @@ mod tests {
 
     #[test]
     fn the_reason_fits_the_event_and_the_user() {
-        let root = Circumstances { root: true, ..USER };
         let no_pmu = Circumstances {
             hardware: false,
             ..USER
         };
-        let strict = Circumstances {
-            paranoid: 4,
-            ..USER
-        };
+        let mut filtered = USER;
+        filtered.rights.filtered = true;
         let wide = Circumstances {
             system_wide: true,
             ..USER
@@ -196,9 +154,10 @@ mod tests {
         check("cs", Errno::ACCESS, USER, "happens in the kernel");
         check("cycles:u", Errno::ACCESS, USER, "sandbox");
         check("cycles:u", Errno::ACCESS, attach, "another user");
-        check("cycles:u", Errno::ACCESS, strict, "paranoid=2");
         check("cycles", Errno::ACCESS, wide, "paranoid=0");
-        check("cycles", Errno::PERM, root, "even to root");
+        check("cycles", Errno::PERM, filtered, "a seccomp filter");
+        check("cycles", Errno::NOSYS, filtered, "a seccomp filter");
+        check("cycles", Errno::NOSYS, USER, "gVisor");
         check("cycles", Errno::SRCH, USER, "does not exist");
         check("cycles:u", Errno::MFILE, USER, "ulimit -n");
         check("uprobe:libc.so.6:malloc", Errno::ACCESS, USER, "need root");

@@ -1,13 +1,13 @@
 //! The error when the kernel refuses an event or its ring.
 
-use prof_procfs::Seccomp;
 use rustix::io::Errno;
 
 use crate::attr::setup::{Scope, Setup};
+use crate::counting::permission::{Refusal, Rights, Subject};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
 use crate::names::{Catalog, EventSpec, Family};
-use crate::plan::advice::{Refusal, advice};
+use crate::plan::advice::{advice, advice_on_ring};
 use crate::request::event::Weight;
 use crate::system::Privileges;
 use crate::system::System;
@@ -35,7 +35,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
         Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL if hardware => {
             format!("{}: use -e cpu-clock", reason())
         }
-        _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach, false)),
+        _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach)),
         Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {
             format!(
                 "{}; without root, `prof record -e page-faults -c 1` shows which code touches new memory first",
@@ -43,13 +43,13 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
             )
         }
         Errno::NOENT | Errno::INVAL | Errno::ACCESS | Errno::PERM | Errno::NOSPC => reason(),
-        _ => advice(refusal(setup, errno, system, attach, false)),
+        _ => advice(refusal(setup, errno, system, attach)),
     }
 }
 
 /// Why there is no ring, and what to do.
 pub(crate) fn of_ring(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
-    advice(refusal(setup, errno, system, attach, true))
+    advice_on_ring(refusal(setup, errno, system, attach))
 }
 
 /// Why an event that opens alone does not open in a group.
@@ -79,17 +79,12 @@ fn pmu(spec: &EventSpec) -> Option<&str> {
     }
 }
 
-fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool, ring: bool) -> Refusal {
-    let privileges = Privileges::read().unwrap_or_default();
+fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool) -> Refusal {
     Refusal {
         errno,
-        paranoid: system.paranoid,
-        kernel: setup.spec.modifiers.kernel,
-        everybody: setup.scope == Scope::Cpu,
+        rights: Rights::of(&Privileges::read().unwrap_or_default(), system),
+        subject: Subject::of(&setup.spec),
+        system_wide: setup.scope == Scope::Cpu,
         attach,
-        capable: privileges.may_perfmon(),
-        in_user_namespace: privileges.in_user_namespace,
-        filtered: privileges.seccomp == Seccomp::Filter,
-        ring,
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 use std::path::Path;
 
 use prof_events::Trial;
-use prof_events::counting::{Ability, Answer, Prober};
+use prof_events::counting::{Ability, Answer, Prober, Refusal, Rights, Subject};
 use prof_events::names::Catalog;
 use prof_events::system::Capability;
 use prof_events::tracing::{Errno, Tracer};
-use prof_events::{HeldCommand, Program, Refusal, Signals, advice};
+use prof_events::{HeldCommand, Program, Signals, advice};
 use prof_procfs::settings::setting;
 
 use super::Check;
@@ -240,14 +240,13 @@ fn others(machine: &Machine) -> Check {
 fn cause(machine: &Machine, errno: Errno, paranoid: i32) -> Cause {
     let why = advice(Refusal {
         errno,
-        paranoid: machine.system.paranoid,
-        kernel: paranoid < 2,
-        everybody: paranoid < 1,
+        rights: Rights::of(&machine.privileges, &machine.system),
+        subject: match paranoid < 2 {
+            true => Subject::KernelCode,
+            false => Subject::UserCode,
+        },
+        system_wide: paranoid < 1,
         attach: false,
-        capable: machine.privileges.may_perfmon(),
-        in_user_namespace: machine.privileges.in_user_namespace,
-        filtered: machine.is_filtered(),
-        ring: false,
     });
     let by_setting = errno == Errno::ACCESS
         && machine.system.paranoid > paranoid
