@@ -20,6 +20,7 @@ use super::meaning::Meaning;
 use super::modifiers::Modifiers;
 use super::spec::{Encoding, EventSpec, Family};
 use super::terms::{self, Term, Terms, parse_number};
+use super::tracepoint::NameProblem;
 use super::{breakpoint, pmu, suggest, symbolic, tracepoint, uprobe};
 
 /// Reads one event; several if the name is a pattern, or names several PMUs of a kind.
@@ -168,9 +169,9 @@ fn with_colon(
     }
     *cursor = ahead;
     let found = tracepoint::find(catalog, head, second);
-    let meanings = found.map_err(|(about_name, problem)| {
-        let from = if about_name { second_at } else { start };
-        cursor.from(from, problem)
+    let meanings = found.map_err(|problem| match problem {
+        NameProblem::System(problem) => cursor.from(start, problem),
+        NameProblem::Name(problem) => cursor.from(second_at, problem),
     })?;
     finish(cursor, start, meanings)
 }

@@ -20,20 +20,25 @@ pub(super) fn has_system(catalog: &Catalog, system: &str) -> bool {
         .is_ok_and(|events| events.join(system).is_dir())
 }
 
-/// The tracepoints that fit; both names may hold `*` and `?`. With a problem comes whether it is
-/// about the second name.
+/// A problem with a tracepoint's name, and the part that it is about.
+pub(super) enum NameProblem {
+    System(Problem),
+    Name(Problem),
+}
+
+/// The tracepoints that fit; both names may hold `*` and `?`.
 pub(super) fn find(
     catalog: &Catalog,
     system: &str,
     name: &str,
-) -> Result<Vec<Meaning>, (bool, Problem)> {
+) -> Result<Vec<Meaning>, NameProblem> {
     let refused = |path: &Path, error: &io::Error| Problem::NoTracepoints {
         path: path.display().to_string(),
         reason: error.to_string(),
     };
     let events = catalog
         .tracepoints()
-        .map_err(|(path, error)| (false, refused(&path, &error)))?;
+        .map_err(|(path, error)| NameProblem::System(refused(&path, &error)))?;
     let systems = names_in(&events);
     let mut found = Vec::new();
     let mut others = Vec::new();
@@ -55,7 +60,7 @@ pub(super) fn find(
                         error.kind(),
                         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                     ) => {}
-                Err(error) => return Err((true, refused(&file, &error))),
+                Err(error) => return Err(NameProblem::Name(refused(&file, &error))),
             }
         }
     }
@@ -76,7 +81,7 @@ fn meaning(system: &str, name: &str, id: u64) -> Meaning {
     meaning
 }
 
-fn unknown(system: &str, name: &str, systems: &[String], others: &[String]) -> (bool, Problem) {
+fn unknown(system: &str, name: &str, systems: &[String], others: &[String]) -> NameProblem {
     let in_system = suggest::nearest(name, others.iter().map(String::as_str));
     let nearest = match others {
         [] => suggest::nearest(system, systems.iter().map(String::as_str)),
@@ -86,11 +91,12 @@ fn unknown(system: &str, name: &str, systems: &[String], others: &[String]) -> (
             .collect(),
     };
     let full = format!("{system}:{name}");
-    (
-        !others.is_empty(),
-        Problem::UnknownTracepoint {
-            name: full,
-            nearest,
-        },
-    )
+    let problem = Problem::UnknownTracepoint {
+        name: full,
+        nearest,
+    };
+    match others {
+        [] => NameProblem::System(problem),
+        _ => NameProblem::Name(problem),
+    }
 }

@@ -78,7 +78,7 @@ impl<'p> Annotation<'p> {
             Some(given) => Target::find(&shown, given)?,
             None => Target::hottest(&shown),
         };
-        let (total, listings) = listings(&shown, &target);
+        let Weighed { total, listings } = weigh(&shown, &target);
         Ok(Self {
             shown,
             target,
@@ -99,10 +99,28 @@ impl<'p> Annotation<'p> {
 }
 
 /// The key of a listing: a function's lines in one file, or a file's.
-type Key = (Option<FunctionId>, Option<Arc<str>>);
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    function: Option<FunctionId>,
+    file: Option<Arc<str>>,
+}
 
-/// The weight of everything, and the listings of the target.
-fn listings(shown: &FilteredSamples<'_>, target: &Target) -> (Weight, Vec<Listing>) {
+/// The key of a line.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct LineKey {
+    /// The position of its listing.
+    listing: usize,
+    number: Option<u32>,
+}
+
+/// What samples say of a target.
+struct Weighed {
+    /// The weight of everything.
+    total: Weight,
+    listings: Vec<Listing>,
+}
+
+fn weigh(shown: &FilteredSamples<'_>, target: &Target) -> Weighed {
     let spots = Spots::new(shown, target);
     let mut lines = Tally::new(spots.lines.len());
     let mut wholes = Tally::new(spots.keys.len());
@@ -115,7 +133,7 @@ fn listings(shown: &FilteredSamples<'_>, target: &Target) -> (Weight, Vec<Listin
             for spot in &spots.by_frame[frame.index()] {
                 let is_own = depth == 0 && spot.innermost;
                 lines.add(spot.line, is_own);
-                wholes.add(spot.key, is_own);
+                wholes.add(spot.listing, is_own);
             }
         }
     }
@@ -123,17 +141,17 @@ fn listings(shown: &FilteredSamples<'_>, target: &Target) -> (Weight, Vec<Listin
         .keys
         .into_iter()
         .enumerate()
-        .map(|(index, (function, file))| Listing {
-            function,
-            file,
+        .map(|(index, key)| Listing {
+            function: key.function,
+            file: key.file,
             own: wholes.own[index],
             total: wholes.total[index],
             lines: Vec::new(),
         })
         .collect();
-    for (&(key, number), &index) in &spots.lines {
-        listings[key].lines.push(Line {
-            number,
+    for (key, &index) in &spots.lines {
+        listings[key.listing].lines.push(Line {
+            number: key.number,
             own: lines.own[index],
             total: lines.total[index],
         });
@@ -144,20 +162,20 @@ fn listings(shown: &FilteredSamples<'_>, target: &Target) -> (Weight, Vec<Listin
     });
     // Stable: listings of equal weight keep their order.
     listings.sort_by_key(|listing| std::cmp::Reverse((listing.total, listing.own)));
-    (total, listings)
+    Weighed { total, listings }
 }
 
 /// The frames of the target's lines.
 struct Spots {
     keys: Vec<Key>,
     /// The positions of the lines of all listings.
-    lines: BTreeMap<(usize, Option<u32>), usize>,
+    lines: BTreeMap<LineKey, usize>,
     by_frame: Vec<Vec<Spot>>,
 }
 
 /// A line of the target in a frame.
 struct Spot {
-    key: usize,
+    listing: usize,
     line: usize,
     /// Whether it is the innermost location of its frame.
     innermost: bool,
@@ -188,14 +206,18 @@ impl Spots {
         let spot = |(depth, location): (usize, &&Location)| {
             let key = target.key(location)?;
             let keys = &mut self.keys;
-            let key = *ids.entry(key.clone()).or_insert_with(|| {
+            let listing = *ids.entry(key.clone()).or_insert_with(|| {
                 keys.push(key);
                 keys.len() - 1
             });
+            let key = LineKey {
+                listing,
+                number: location.line,
+            };
             let next = self.lines.len();
-            let line = *self.lines.entry((key, location.line)).or_insert(next);
+            let line = *self.lines.entry(key).or_insert(next);
             Some(Spot {
-                key,
+                listing,
                 line,
                 innermost: depth == 0,
             })

@@ -74,12 +74,16 @@ impl Target {
     /// The listing that a location belongs to, if it is any of this target's.
     pub(super) fn key(&self, location: &Location) -> Option<Key> {
         match self {
-            Self::Functions(functions) => functions
-                .contains(&location.function)
-                .then(|| (Some(location.function), location.file.clone())),
+            Self::Functions(functions) => functions.contains(&location.function).then(|| Key {
+                function: Some(location.function),
+                file: location.file.clone(),
+            }),
             Self::Files(files) => {
                 let file = location.file.as_ref()?;
-                files.contains(file).then(|| (None, Some(Arc::clone(file))))
+                files.contains(file).then(|| Key {
+                    function: None,
+                    file: Some(Arc::clone(file)),
+                })
             }
         }
     }
