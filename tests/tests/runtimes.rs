@@ -50,6 +50,38 @@ fn node_names_its_functions() {
     assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
 }
 
+/// V8's log would go to the working directory, and from a read-only one to the standard output.
+#[test]
+fn node_writes_what_it_writes_without_prof() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    let script = "const { Worker } = require('worker_threads');
+        new Worker('let x = 0; for (let i = 0; i < 1e7; i++) x += i % 7;', { eval: true })
+            .on('exit', () => console.log('only this'));";
+    session.write("worker.js", script.as_bytes());
+    let worker = session.path("worker.js");
+    let worker = worker.to_str().unwrap();
+    let files = || {
+        let entries = std::fs::read_dir(session.directory()).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    let before = files();
+    for command in [
+        &["node", worker][..],
+        &["sh", "-c", "cd /proc && exec node \"$0\"", worker],
+    ] {
+        let recorded = session.record(USER_CODE, command);
+        assert_eq!(recorded.outcome.stdout, "only this\n");
+    }
+    let mut added = files();
+    added.retain(|name| !before.contains(name) && !name.to_string_lossy().contains(".data"));
+    assert_eq!(added, [""; 0]);
+}
+
 #[test]
 fn node_is_left_alone_if_the_user_says_so() {
     if !needs(&[Need::Tool("node")]) {

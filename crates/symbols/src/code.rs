@@ -57,7 +57,7 @@ pub enum CodeError {
     /// Code that was made at run time, of which only names were kept.
     #[error(
         "of code that was made at run time, {} has the names only; a jitdump has the code, too \
-         (node --perf-prof)",
+         (node --perf-prof --no-logfile-per-isolate --logfile=+)",
         path.display()
     )]
     NoJitDump {

@@ -204,8 +204,9 @@ impl ModuleStatus {
                                    kernel.perf_event_paranoid=1`"
                 .into(),
             Self::NoJitMap { .. } => {
-                "let the run-time compiler write one (node --perf-basic-prof, \
-                 java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit, PYTHONPERFSUPPORT=1)"
+                "let the run-time compiler write one (node --perf-basic-prof \
+                 --no-logfile-per-isolate --logfile=+, java -XX:+UnlockDiagnosticVMOptions \
+                 -XX:+DumpPerfMapAtExit, PYTHONPERFSUPPORT=1)"
                     .into()
             }
             Self::UntrustedJitMap { .. } => {

@@ -2,11 +2,12 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use prof_recorder::Program;
+
+use super::releases::{does_node_write_only_a_map, erlang_release};
 
 /// How to make a runtime name its code.
 struct Runtime {
@@ -17,18 +18,21 @@ struct Runtime {
     own: &'static str,
     /// The file names of its executable.
     executables: &'static [&'static str],
-    /// Whether the installed runtime knows the arguments. One that does not would refuse to start.
-    is_known: fn() -> bool,
+    /// Whether the runtime that the command would start knows the arguments, and they change
+    /// nothing that the command writes. One that does not know them would refuse to start.
+    is_harmless: fn(&Program) -> bool,
 }
 
 const RUNTIMES: [Runtime; 2] = [
-    // Node 12 and later: <https://nodejs.org/api/cli.html#node_optionsoptions>
+    // <https://nodejs.org/api/cli.html#node_optionsoptions>: `--perf-basic-prof` also names V8's
+    // stubs and regular expressions, but writes V8's log, and the variable may not contain the
+    // flags that send it elsewhere.
     Runtime {
         variable: "NODE_OPTIONS",
-        arguments: "--perf-basic-prof --interpreted-frames-native-stack",
+        arguments: "--perf-basic-prof-only-functions --interpreted-frames-native-stack",
         own: "--perf-",
         executables: &["node", "nodejs"],
-        is_known: || true,
+        is_harmless: does_node_write_only_a_map,
     },
     // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>; `true` would leave a dump
     // of 11 MB in /tmp besides the map.
@@ -37,14 +41,15 @@ const RUNTIMES: [Runtime; 2] = [
         arguments: "+JPperf map",
         own: "JPperf",
         executables: &["beam.smp"],
-        is_known: || erlang_release().is_some_and(|release| release >= 25),
+        is_harmless: |_| erlang_release().is_some_and(|release| release >= 25),
     },
 ];
 
 /// Sets the variables for a program. Returns the names of those set: none if its arguments or a
 /// variable show that the user has decided.
 pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
-    let set = variables(program, |variable| {
+    let harmless = RUNTIMES.iter().filter(|it| (it.is_harmless)(program));
+    let set = variables(program, harmless, |variable| {
         env::var_os(variable).unwrap_or_default()
     });
     let names = set.iter().map(|(name, _)| *name).collect();
@@ -61,8 +66,9 @@ pub(super) fn is_executable_of_runtime(path: &Path) -> bool {
         .any(|runtime| runtime.executables.iter().any(|&known| name == known))
 }
 
-fn variables(
+fn variables<'r>(
     program: &Program,
+    wanted: impl Iterator<Item = &'r Runtime>,
     value_of: impl Fn(&str) -> OsString,
 ) -> Vec<(&'static str, OsString)> {
     let is_own = |runtime: &Runtime| {
@@ -74,7 +80,6 @@ fn variables(
     if RUNTIMES.iter().any(is_own) {
         return Vec::new();
     }
-    let wanted = RUNTIMES.iter().filter(|runtime| (runtime.is_known)());
     let set = wanted.map(|runtime| {
         let mut value = value_of(runtime.variable);
         if !value.is_empty() {
@@ -91,17 +96,6 @@ fn contains(word: &OsStr, part: &str) -> bool {
     windows.any(|window| window == part.as_bytes())
 }
 
-/// The release of Erlang/OTP that `erl` belongs to, such as `25`.
-fn erlang_release() -> Option<u32> {
-    let path = env::var_os("PATH")?;
-    let mut places = env::split_paths(&path).map(|directory| directory.join("erl"));
-    let erl = places.find_map(|place| fs::canonicalize(place).ok())?;
-    // `releases/start_erl.data` beside `bin` contains `13.1.5 25`.
-    let root = erl.parent().and_then(Path::parent)?;
-    let versions = fs::read_to_string(root.join("releases/start_erl.data")).ok()?;
-    versions.split_ascii_whitespace().nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,13 +105,13 @@ mod tests {
             "NODE_OPTIONS" => options.into(),
             _ => OsString::new(),
         };
-        let set = variables(&Program::new(argv.to_vec()), value_of);
+        let set = variables(&Program::new(argv.to_vec()), RUNTIMES.iter(), value_of);
         set.into_iter().next().map(|(_, value)| value)
     }
 
     #[test]
     fn arguments_are_added_to_those_of_the_user() {
-        let ours = "--perf-basic-prof --interpreted-frames-native-stack";
+        let ours = "--perf-basic-prof-only-functions --interpreted-frames-native-stack";
         assert_eq!(node(&["node", "a.js"], "").unwrap(), ours);
         let both = format!("--no-warnings {ours}");
         assert_eq!(*node(&["npm", "start"], "--no-warnings").unwrap(), *both);

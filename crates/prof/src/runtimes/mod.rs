@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! before recording   variables for the command (Node, Erlang)            environment.rs
+//!                    which of them the installed releases take          releases.rs
 //! after it           the attach protocol of JVMs that were attached to   java.rs
 //! in the end         names of /tmp/perf-PID.map go into the recording,   perf_maps.rs
 //!                    and the file is removed
@@ -11,6 +12,7 @@
 mod environment;
 mod java;
 mod perf_maps;
+mod releases;
 
 use std::collections::BTreeSet;
 
