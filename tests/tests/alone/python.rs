@@ -152,6 +152,41 @@ fn plain_users_see_the_same() {
     }
 }
 
+/// Context switches are sampled, too, and the threads that read the frames cause some.
+fn check_with_waits(session: &Session, options: &[&str], at_least: f64) {
+    let python = Path::new("/usr/bin/python3");
+    build(session, python);
+    let program = session.path("python_pairs.py");
+    let command = ["/usr/bin/python3", program.to_str().expect("UTF-8")];
+    let command = [&command[..], &["80000", "0"]].concat();
+    let stacks = session.record(options, &command).stacks();
+    let known = known_callers(&stacks, python);
+    assert!(known >= at_least, "{options:?}: {known}\n{stacks}");
+}
+
+#[test]
+fn callers_are_known_beside_waits() {
+    if needs(&[&[Need::Root], NEEDS].concat()) && includes(Path::new("/usr/bin/python3")).is_some()
+    {
+        check_with_waits(&Session::alone(), &["--wall"], 0.9);
+        check_with_waits(
+            &Session::alone(),
+            &["-e", "cpu-clock,context-switches"],
+            0.9,
+        );
+    }
+}
+
+/// Each record wakes the reader of the rings as well as those of the frames.
+#[test]
+fn plain_users_know_callers_beside_waits() {
+    if needs(&[&[Need::PlainSampling], NEEDS].concat())
+        && includes(Path::new("/usr/bin/python3")).is_some()
+    {
+        check_with_waits(&Session::plain_user_alone(), &["--wall"], 0.8);
+    }
+}
+
 /// The frames of a stopped thread are exact.
 #[test]
 fn stopped_threads_have_exact_stacks() {

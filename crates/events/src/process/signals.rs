@@ -128,6 +128,17 @@ impl ThreadSignal {
         while unsafe { libc::sigwaitinfo(&raw const set, ptr::null_mut()) } < 0 {}
     }
 
+    /// Forgets that it has come to the calling thread, which blocks it.
+    pub(crate) fn forget() {
+        let set = set(&[Self::NUMBER]);
+        let at_once = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the set and the time are valid, and the signal's details are not requested.
+        unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const at_once) };
+    }
+
     /// Sends it to a thread of this process; nothing happens if that has ended.
     pub(crate) fn send(tid: Tid) {
         let pid = rustix::process::getpid().as_raw_nonzero().get();

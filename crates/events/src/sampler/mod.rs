@@ -130,15 +130,17 @@ impl Sampler {
     ///
     /// When the process has no more file descriptors.
     pub fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
-        if !self.opened.can_signal_each_overflow() {
+        let wakes_anyway = self.opened.wakes_with_each_record();
+        let is_watched = (self.overflow_signal.as_ref()).is_some_and(|it| it.goes_to_watches());
+        if !self.opened.can_signal_watches() || wakes_anyway && !is_watched {
             return Ok(());
         }
         let mut signal = self.take_overflow_signal()?;
-        let set = signal.set(on, self.events_that(|setup| !setup.only_tracks()));
+        let set = signal.set(on, self.signalling());
         let to_watches = signal.goes_to_watches();
         self.overflow_signal = Some(signal);
         set?;
-        Ok(self.leave_rings(on && to_watches)?)
+        Ok(self.leave_rings(on && to_watches && !wakes_anyway)?)
     }
 
     /// The signal, to be put back.
@@ -146,7 +148,7 @@ impl Sampler {
         if let Some(signal) = self.overflow_signal.take() {
             return Ok(signal);
         }
-        let signal = OverflowSignal::begin(self.events_that(|setup| !setup.only_tracks()))?;
+        let signal = OverflowSignal::begin(self.signalling())?;
         self.wait_for_overflow(&signal)?;
         Ok(signal)
     }
@@ -167,7 +169,7 @@ impl Sampler {
     ///
     /// When there is no such thread, or the process has no more file descriptors.
     pub fn signal_watches(&mut self, watches: &[(u32, Tid)]) -> io::Result<()> {
-        if !self.opened.can_signal_each_overflow() {
+        if !self.opened.can_signal_watches() {
             return Ok(());
         }
         let mut signal = self.take_overflow_signal()?;
@@ -191,6 +193,12 @@ impl Sampler {
         exit_counters
             .map(AsFd::as_fd)
             .chain(self.events_that(|setup| !setup.only_tracks()))
+    }
+
+    /// The events whose samples are signalled. Where each record wakes, Linux 6.10 signals all
+    /// records of such an event: not those of switches, which the woken threads cause.
+    fn signalling(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.events_that(|setup| !setup.only_tracks() && !setup.only_switches())
     }
 
     fn tracking(&self) -> impl Iterator<Item = BorrowedFd<'_>> {

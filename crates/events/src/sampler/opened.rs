@@ -45,14 +45,20 @@ impl Opened {
     /// are copied, and no event wakes the reader with each record anyway. It cannot if the reader's
     /// own work for a signal may be sampled and so cause the next signal.
     pub fn can_signal_each_overflow(&self) -> bool {
+        self.can_signal_watches() && !self.wakes_with_each_record()
+    }
+
+    /// Whether the signals of samples [can go](crate::Sampler::signal_watches) to threads that
+    /// watch the rings, even if each record wakes the reader as well.
+    pub fn can_signal_watches(&self) -> bool {
         let mut setups = self.events.iter().map(|event| &event.setup);
         let is_endless =
             |setup: &Setup| setup.scope == Scope::Cpu && setup.highest_rate().is_none();
-        self.sizes.dump.is_some() && !self.wakes_with_each_record() && !setups.any(is_endless)
+        self.sizes.dump.is_some() && !setups.any(is_endless)
     }
 
     /// Whether blocked threads are read as soon as they block.
-    fn wakes_with_each_record(&self) -> bool {
+    pub(crate) fn wakes_with_each_record(&self) -> bool {
         self.events.iter().any(|event| event.setup.only_switches())
     }
 

@@ -65,6 +65,12 @@ impl RingWatch {
         ThreadSignal::wait();
     }
 
+    /// Drops the signals that have come meanwhile: of samples that the next [look](Self::look)
+    /// finds. Only the thread that watches may call this.
+    pub fn clear(&self) {
+        ThreadSignal::forget();
+    }
+
     /// Ends the wait of a thread that watches, or its next one.
     pub fn wake(thread: Tid) {
         ThreadSignal::send(thread);

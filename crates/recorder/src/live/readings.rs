@@ -71,7 +71,7 @@ impl LiveReadings {
         !interpreters.is_empty()
     }
 
-    pub(super) fn interpreter(&self, pid: Pid) -> Option<Arc<Interpreter>> {
+    pub(crate) fn interpreter(&self, pid: Pid) -> Option<Arc<Interpreter>> {
         let interpreters = self.interpreters.read();
         let interpreters = interpreters.unwrap_or_else(PoisonError::into_inner);
         interpreters.get(&pid).cloned()

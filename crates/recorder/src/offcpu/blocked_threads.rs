@@ -184,9 +184,11 @@ impl BlockedThreadSampler {
         self.files -= usize::from(thread.is_some_and(|thread| thread.file.is_some()));
     }
 
-    /// Reads the threads that were not sampled since they blocked, and adds their samples.
-    pub(crate) fn sample(&mut self, read: &mut LiveReads<'_>, batch: &mut Batch) {
+    /// Reads the threads that were not sampled since they blocked, and adds their samples. Returns
+    /// whether there are any.
+    pub(crate) fn sample(&mut self, read: &mut LiveReads<'_>, batch: &mut Batch) -> bool {
         let mut unseen = std::mem::take(&mut self.unseen);
+        let any = !unseen.is_empty();
         unseen.sort_unstable();
         unseen.dedup();
         // A thread that is about to block is tried again in the next pass.
@@ -195,6 +197,7 @@ impl BlockedThreadSampler {
             false => self.sleeps(tid),
         });
         self.unseen = unseen;
+        any
     }
 
     fn sample_thread(

@@ -1,11 +1,15 @@
 //! Fills a batch with the records of the rings, and reads the stack tail at once if a dump is
 //! incomplete.
 
+use std::thread;
+use std::time::Duration;
+
+use prof_events::system;
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
 use crate::live::last_sleep::LastSleep;
 use crate::live::maps_interpreter;
-use crate::live::readings::LiveReadings;
+use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::queue::message::{StackCopy, StackTail};
@@ -23,11 +27,18 @@ pub(super) struct BatchFiller<'a> {
     pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
     pub(super) counts: &'a mut ReaderCounts,
     pub(super) summary: PassSummary,
+    /// Whether samples wake both this thread and watchers.
+    pub(super) races_watchers: bool,
     /// `None` if samples do not wake this thread, but watchers.
     pub(super) last_sleep: Option<LastSleep>,
 }
 
 impl BatchFiller<'_> {
+    /// How long to wait for a watcher that has not got its CPU yet, in nanoseconds.
+    const TO_READ: u64 = 1_000_000;
+    /// A watcher takes about as long to read a sample.
+    const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
+
     /// Adds one record, given its bytes in the ring.
     pub(super) fn record(&mut self, bytes: &[u8], batch: &mut Batch, space: &FreeSpace) {
         match self.format.parse(bytes) {
@@ -48,9 +59,26 @@ impl BatchFiller<'_> {
         }
     }
 
+    /// What was read for a sample. If the sample has woken this thread as well as a watcher, the
+    /// watcher gets the time to read: it does while the sample is in the ring.
+    fn reading(&self, sample: &Sample<'_>) -> LiveReading {
+        let mut reading = self.live.take(sample);
+        if !self.races_watchers || self.live.interpreter(sample.pid).is_none() {
+            return reading;
+        }
+        let age = |time| system::monotonic_now().saturating_sub(time);
+        while reading.python.is_none()
+            && (sample.time).is_some_and(|time| age(time) < Self::TO_READ)
+        {
+            thread::sleep(Self::BETWEEN_LOOKS);
+            reading = self.live.take(sample);
+        }
+        reading
+    }
+
     fn sample(&mut self, bytes: &[u8], sample: &Sample<'_>, batch: &mut Batch, space: &FreeSpace) {
         self.summary.samples += 1;
-        let live = self.live.take(sample);
+        let live = self.reading(sample);
         let pressure = space.pressure(batch);
         if pressure == Pressure::Full {
             self.counts.dropped += 1;

@@ -121,8 +121,7 @@ impl<'a> Reader<'a> {
             live,
             target,
         } = input;
-        let can_watch =
-            matches!(source, Source::Rings(_)) && source.opened().can_signal_each_overflow();
+        let can_watch = matches!(source, Source::Rings(_)) && source.opened().can_signal_watches();
         let tail = limits.map_or(TailReader::USUAL_LIMIT, |_| TailReader::SMALL_LIMIT);
         Self {
             format,
@@ -310,6 +309,7 @@ impl<'a> Reader<'a> {
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
+            races_watchers: watchers.is_some() && !sleep.policy.can_signal(),
             last_sleep: watchers.is_none().then_some(sleep.last),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
@@ -325,7 +325,7 @@ impl<'a> Reader<'a> {
                 tail: &mut |copy, out| tail_reader.read(copy, out),
                 python: &mut |thread| python_reader.read(thread, false),
             };
-            blocked_threads.sample(&mut read, &mut batch);
+            summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }
         self.counts.corrupt += u64::from(drained.corrupt);
         let now = Instant::now();

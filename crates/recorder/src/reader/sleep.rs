@@ -81,11 +81,12 @@ impl ReaderSleep {
         let watch = watchers.is_some() && (plan.tails || plan.python);
         // What each sample would wake this thread for, watchers read.
         let each = wants_each || plan.each && !(watch && plan.tails);
-        source.signal_each_overflow(each || watch)?;
+        let signals = each && self.policy.can_signal();
+        source.signal_each_overflow(signals || watch)?;
         if let Some(watchers) = watchers {
             watchers.set_duty(WatcherDuty {
                 read_tails: plan.tails,
-                forward: each,
+                forward: signals,
             });
         }
         self.last = LastSleep::begin();
@@ -94,7 +95,7 @@ impl ReaderSleep {
             watchers.clear();
         }
         if each {
-            thread::sleep(self.policy.gather(self.woke, Instant::now()));
+            thread::sleep(self.policy.gather(self.woke, Instant::now(), watch));
         }
         self.woke = Instant::now();
         Ok(wake)

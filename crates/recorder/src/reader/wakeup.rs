@@ -47,6 +47,8 @@ pub(crate) struct WakeupPolicy {
     /// How many stacks the session has unwound, of the first ones.
     unwound: u32,
     has_interpreters: bool,
+    /// Whether a thread had blocked by the last pass, or may have.
+    has_blocked: bool,
     /// When processes, threads or mappings changed.
     last_change: Instant,
     last_sample: Instant,
@@ -64,6 +66,8 @@ pub(crate) struct PassSummary {
     pub(crate) interpreters: bool,
     /// Samples whose stack tails may not be read.
     pub(crate) refused: u32,
+    /// Whether a thread has blocked whose stack this thread reads.
+    pub(crate) blocked: bool,
 }
 
 /// How long to sleep.
@@ -162,6 +166,7 @@ impl WakeupPolicy {
             has_full_copies: false,
             unwound: 0,
             has_interpreters: false,
+            has_blocked: true,
             last_change: now,
             last_sample: now,
         }
@@ -172,6 +177,7 @@ impl WakeupPolicy {
         self.samples.refused += pass.refused;
         self.samples.add(pass.samples);
         self.has_full_copies |= pass.full_copies;
+        self.has_blocked = pass.blocked;
         if pass.samples > 0 {
             self.last_sample = now;
         }
@@ -265,6 +271,11 @@ impl WakeupPolicy {
         }
     }
 
+    /// Whether the kernel signals samples to the reader: otherwise each record wakes it, or none.
+    pub(crate) fn can_signal(&self) -> bool {
+        self.can_signal
+    }
+
     /// The least time between two wakeups by samples.
     pub(crate) fn shortest(&self) -> Duration {
         self.shortest
@@ -294,8 +305,15 @@ impl WakeupPolicy {
 
     /// How long to let samples accumulate, of which the first has woken the reader at `now`, after
     /// a last pass at `last`.
-    pub(crate) fn gather(&self, last: Instant, now: Instant) -> Duration {
-        self.shortest.saturating_sub(now.duration_since(last))
+    ///
+    /// If watchers read samples and each record wakes this thread, too, it stays out of their way
+    /// while no thread blocks: it takes the CPU of a sampled thread, which is a record again.
+    pub(crate) fn gather(&self, last: Instant, now: Instant, watch: bool) -> Duration {
+        let shortest = match watch && !self.can_signal && !self.has_blocked {
+            true => Self::SHORT,
+            false => self.shortest,
+        };
+        shortest.saturating_sub(now.duration_since(last))
     }
 
     /// Whether the session should unwind the samples of a pass at once: files may go away, or its
@@ -329,6 +347,7 @@ mod tests {
                 has_full_copies: false,
                 unwound: 0,
                 has_interpreters: false,
+                has_blocked: true,
                 last_change: now,
                 last_sample: now,
             };

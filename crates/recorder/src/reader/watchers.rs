@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use prof_events::system::{self, Ahead};
 use prof_events::{AllowedCpus, CpuRing, RingWatch};
@@ -144,9 +144,20 @@ impl Shared {
             python: PythonReader::new(Arc::clone(&self.readings)),
             tails: TailReader::new(self.settings.tail_limit),
         };
+        let mut looked: Option<Instant> = None;
         loop {
-            let sleep = LastSleep::begin();
+            let mut sleep = LastSleep::begin();
             watch.wait();
+            let since = looked.map_or(Duration::MAX, |looked| looked.elapsed());
+            let early = self.settings.shortest.saturating_sub(since);
+            if !early.is_zero() {
+                thread::sleep(early);
+                sleep = LastSleep::begin();
+            }
+            looked = Some(Instant::now());
+            // Where context switches are sampled, this thread has just caused such a sample by
+            // taking the CPU: it must not wake for that again and again.
+            watch.clear();
             if self.ends.load(Ordering::Acquire) {
                 return;
             }
@@ -167,9 +178,6 @@ impl Shared {
                 && !self.has_forwarded.swap(true, Ordering::AcqRel)
             {
                 let _ = (&self.forward).write(&[0]);
-            }
-            if !self.settings.shortest.is_zero() {
-                thread::sleep(self.settings.shortest);
             }
         }
     }
