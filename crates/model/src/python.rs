@@ -88,6 +88,12 @@ pub enum NoPython {
     NotRead,
     /// The frames that were read do not match the stack of the sample.
     Changed,
+    /// The frames may be those of a later moment: the thread has run, or not.
+    Uncertain,
+    /// The evaluation loop's own frame is beyond the part of the stack that was copied.
+    BeyondCopy,
+    /// The interpreter has more or fewer activations of its loop than the stack of the sample.
+    Mismatch,
     /// The interpreter knows of no such thread.
     NoThread,
     /// The interpreter's memory does not hold a valid stack.
@@ -104,6 +110,12 @@ impl NoPython {
         match self {
             Self::NotRead => "they were not read right after the sample",
             Self::Changed => "the program ran on before they could be read",
+            Self::Uncertain => "the program may have run on before they were read",
+            Self::BeyondCopy => {
+                "the copy of the stack ends before the interpreter's frame: \
+                 --call-graph dwarf,65528 copies more"
+            }
+            Self::Mismatch => "the interpreter's calls are not those on the stack",
             Self::NoThread => "the interpreter does not know the thread",
             Self::Inconsistent => "the interpreter's memory was inconsistent",
             Self::TooDeep => "more frames than a sample can hold",

@@ -193,6 +193,39 @@ fn stopped_threads_have_exact_stacks() {
     check_interpreters(("ptrace", "2"), 0.97);
 }
 
+const RETURNING: &str = "
+class Made:
+    def __init__(self, value):
+        self.value = value
+def empty():
+    pass
+def work():
+    for number in range(3_000_000):
+        Made(number)
+        empty()
+work()
+";
+
+/// A function that has just returned leaves nothing that points into its caller.
+#[test]
+fn stopped_threads_that_return_have_stacks() {
+    if !needs(NEEDS) {
+        return;
+    }
+    for python in interpreters() {
+        let session = Session::alone();
+        let program = session.write("returning.py", RETURNING.as_bytes());
+        let stacks = session.record(&["--sampler", "ptrace"], &[&python, &program]);
+        let stacks = stacks.stacks();
+        let share = |wanted: fn(&str) -> bool| {
+            stacks.share(|frames| frames.iter().any(|frame| wanted(frame)))
+        };
+        assert!(share(|frame| frame == "work") > 0.5, "{python:?}\n{stacks}");
+        let ran_on = share(|frame| frame.starts_with("[no Python frames: the program"));
+        assert!(ran_on == 0.0, "{python:?}: {ran_on}\n{stacks}");
+    }
+}
+
 /// Functions that are called in unusual ways have the callers of the source. `leaf` takes the time.
 fn check_kind(python: &Path, kind: &str, callers: &[&str], leaf: &str) {
     let session = Session::alone();
@@ -317,6 +350,40 @@ fn waits_of_a_plain_user_have_functions() {
         named.eq(functions)
     });
     assert!(share > 0.9, "{share}: {stacks}");
+}
+
+const SELECTING: &str = "
+import select
+def wait():
+    select.select([], [], [], 0.02)
+def first():
+    wait()
+def second():
+    wait()
+for _ in range(30):
+    first()
+    second()
+";
+
+/// The call that waits has a large frame: that of the interpreter is beyond the copied part of the
+/// stack.
+#[test]
+fn waits_in_large_frames_have_functions() {
+    let python = Path::new("/usr/bin/python3");
+    if !needs(&[&[Need::Root], NEEDS].concat()) || includes(python).is_none() {
+        return;
+    }
+    let session = Session::alone();
+    let program = session.write("selecting.py", SELECTING.as_bytes());
+    let stacks = session.record(&["--off-cpu"], &[python, &program]);
+    let stacks = stacks.stacks();
+    for caller in ["first", "second"] {
+        let share = stacks.share(|frames| {
+            let mut frames = frames.iter().skip_while(|frame| *frame != caller);
+            frames.next().is_some() && frames.next().is_some_and(|frame| frame == "wait")
+        });
+        assert!(share > 0.4, "{caller}: {share}\n{stacks}");
+    }
 }
 
 /// Writes how often the thread of its parent that reads the rings has slept. Computes before.

@@ -37,6 +37,17 @@ struct Program {
     rests_until: u64,
 }
 
+/// What a thread has done since it was sampled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    /// It was stopped or blocked.
+    Stood,
+    /// It waited for the CPU of the thread that reads it, most likely.
+    Waited,
+    /// It may have run.
+    MayHaveRun,
+}
+
 /// The memory of a process as it is now.
 pub(crate) struct Now {
     live: LiveMemory,
@@ -80,12 +91,11 @@ impl PythonReader {
         &self.shared
     }
 
-    /// What the thread runs; `None` if its process is not known to run Python. `is_prompt` is
-    /// whether it has not run since it was sampled.
+    /// What the thread runs; `None` if its process is not known to run Python.
     pub(crate) fn read(
         &mut self,
         thread: &SampledThread<'_>,
-        is_prompt: bool,
+        meanwhile: Meanwhile,
     ) -> Option<PythonReading> {
         let interpreter = self.shared.interpreter(thread.pid)?;
         let known = self.programs.get(&thread.pid);
@@ -107,13 +117,16 @@ impl PythonReader {
             return Some(PythonReading { stack });
         }
         let mut memory = Now::of(thread.pid)?;
-        let mut stack = program.stack(thread, &mut memory);
+        let mut stack = program.stack(thread, &mut memory, meanwhile);
         program.rest(memory.reads);
         if let Ok(stack) = &mut stack {
             let ip = thread.registers.instruction_pointer();
             let in_loop = ip.is_some_and(|ip| program.interpreter.evaluates_at(ip));
             // The loop may have gone on to another instruction without any trace.
-            if let (true, false, Some(first)) = (in_loop, is_prompt, stack.frames.first_mut()) {
+            if in_loop
+                && meanwhile == Meanwhile::MayHaveRun
+                && let Some(first) = stack.frames.first_mut()
+            {
                 first.line = None;
             }
         }
@@ -128,6 +141,8 @@ impl Program {
     const REST: u64 = 10_000;
     /// Beyond its anchor, the loop's own frame goes on for a while.
     const BEYOND_ANCHOR: usize = 512;
+    /// Bytes of a stack up to its innermost loop that are read, at most.
+    const FARTHEST: usize = 256 << 10;
 
     /// After a long reading, the program and others have their turn.
     fn rest(&mut self, reads: u32) {
@@ -140,6 +155,7 @@ impl Program {
         &mut self,
         sampled: &SampledThread<'_>,
         memory: &mut Now,
+        meanwhile: Meanwhile,
     ) -> Result<PythonStack, NoPython> {
         let start = sampled.registers.stack_pointer();
         let start = start.ok_or(NoPython::Changed)?;
@@ -176,24 +192,45 @@ impl Program {
         let Some(activation) = stack.activations.first() else {
             return Ok(stack);
         };
-        let inner = up_to_loop(sampled.stack, start, activation.anchor);
-        let inner = inner.ok_or(NoPython::Changed)?;
-        let mut now = vec![0; inner.len()];
-        let count = memory.read(start, &mut now);
-        let is_same = count == inner.len() && now == inner;
-        match is_same && points_into(&stack.instructions, &registers, inner) {
+        let copy = &native;
+        let inner = up_to_loop(copy, activation.anchor, meanwhile, memory)?;
+        // A function that has just returned has left nothing that points into its caller.
+        let is_certain = meanwhile == Meanwhile::Stood;
+        match is_certain || points_into(&stack.instructions, &registers, &inner) {
             true => Ok(stack),
-            false => Err(NoPython::Changed),
+            false => Err(NoPython::Uncertain),
         }
     }
 }
 
-/// The copy of the stack, which begins at `start`, up to the innermost evaluation loop.
-fn up_to_loop(copy: &[u8], start: u64, anchor: u64) -> Option<&[u8]> {
-    let at = usize::try_from(anchor.checked_sub(start)?).ok();
-    let at = at.filter(|&at| at < copy.len())?;
-    let end = at.saturating_add(Program::BEYOND_ANCHOR);
-    copy.get(..end.min(copy.len()))
+/// The stack as it is now, up to the innermost evaluation loop; as far as it was copied, it is as
+/// it was.
+fn up_to_loop(
+    copy: &NativeStack<'_>,
+    anchor: u64,
+    meanwhile: Meanwhile,
+    memory: &mut Now,
+) -> Result<Vec<u8>, NoPython> {
+    let distance = anchor.checked_sub(copy.start).ok_or(NoPython::Changed)?;
+    let distance = usize::try_from(distance).map_err(|_| NoPython::Changed)?;
+    let end = distance.saturating_add(Program::BEYOND_ANCHOR);
+    let end = match distance < copy.bytes.len() {
+        true => end.min(copy.bytes.len()),
+        false if copy.is_whole => return Err(NoPython::Changed),
+        // What is not copied cannot be compared.
+        false if meanwhile == Meanwhile::MayHaveRun || end > Program::FARTHEST => {
+            return Err(NoPython::BeyondCopy);
+        }
+        false => end,
+    };
+    let copied = &copy.bytes[..end.min(copy.bytes.len())];
+    let mut now = vec![0; end];
+    let count = memory.read(copy.start, &mut now);
+    now.truncate(count);
+    match now.starts_with(copied) && now.len() > distance {
+        true => Ok(now),
+        false => Err(NoPython::Changed),
+    }
 }
 
 /// Whether a register or a word of the stack points into these instructions, or behind them.

@@ -19,7 +19,7 @@ use prof_perfdata::RecordFormat;
 use crate::error::Error;
 use crate::launch;
 use crate::lifecycle::{RecordingControl, Running};
-use crate::live::python::PythonReader;
+use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
@@ -323,7 +323,8 @@ impl<'a> Reader<'a> {
         {
             let mut read = LiveReads {
                 tail: &mut |copy, out| tail_reader.read(copy, out),
-                python: &mut |thread| python_reader.read(thread, false),
+                // Its next switch shows whether it was blocked until the end of that.
+                python: &mut |thread| python_reader.read(thread, Meanwhile::Stood),
             };
             summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }

@@ -18,7 +18,7 @@ use prof_perfdata::{Record, RecordFormat, Sample};
 
 use crate::live::last_sleep::LastSleep;
 use crate::live::maps_interpreter;
-use crate::live::python::PythonReader;
+use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::queue::message::{SampledThread, StackCopy, StackTail};
@@ -199,7 +199,11 @@ impl Readers {
     ) -> Option<LiveReading> {
         let is_prompt = sleep.ended_by(sample);
         let thread = SampledThread::of(sample)?;
-        let python = self.python.read(&thread, is_prompt);
+        let meanwhile = match is_prompt {
+            true => Meanwhile::Waited,
+            false => Meanwhile::MayHaveRun,
+        };
+        let python = self.python.read(&thread, meanwhile);
         let copy = StackCopy::full(sample).filter(|_| read_tails);
         let tail = copy.and_then(|copy| {
             let mut bytes = self.python.readings().buffer();

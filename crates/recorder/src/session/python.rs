@@ -242,7 +242,7 @@ fn fit<'s>(
     let fits = native == known || (note.end != StackEnd::Root && native < known);
     match (note.elided, stack.frames.len() <= room) {
         (0, true) if fits => Ok(stack),
-        (0, true) => Err(NoPython::Changed),
+        (0, true) => Err(NoPython::Mismatch),
         _ => Err(NoPython::TooDeep),
     }
 }

@@ -9,7 +9,7 @@ use prof_model::{Pid, Tid, UserRegisters};
 use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
 use super::PtraceSampler;
-use crate::live::python::PythonReader;
+use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::LiveReading;
 use crate::output::synthesize::{self, BuildIds};
 use crate::queue::message::{PythonReading, SampledThread};
@@ -116,7 +116,7 @@ impl RecordBuilder {
             stack,
             is_full: stack.len() == limit,
         };
-        self.python.read(&thread, true)
+        self.python.read(&thread, Meanwhile::Stood)
     }
 
     pub(super) fn sampled(&mut self, seen: ThreadSample<'_>) {
