@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -449,6 +450,44 @@ fn waits_that_began_before_count_from_the_begin() {
 fn plain_users_waits_that_began_before_count_from_the_begin() {
     if needs(AS_PLAIN_USER) {
         check_attached(&Session::plain_user());
+    }
+}
+
+const WAITING_PYTHON: &str = "\
+import sys
+def waits_for_input():
+    print('ready', flush=True)
+    sys.stdin.readline()
+waits_for_input()
+";
+
+/// Nobody runs when sampling begins: that it is Python is found later.
+fn check_attached_to_python(session: &Session) {
+    let program = session.write("waiting.py", WAITING_PYTHON.as_bytes());
+    let mut command = session.command(Path::new("/usr/bin/python3"), [program]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut target = command.spawn().unwrap();
+    let mut ready = String::new();
+    let mut output = BufReader::new(target.stdout.take().unwrap());
+    output.read_line(&mut ready).unwrap();
+    assert_eq!(ready, "ready\n");
+    let pid = target.id().to_string();
+    wait_until(&mut target, || are_in_state(&pid, "S"));
+    let recorded = session.run(["record", "--off-cpu", "-d", "500ms", "-p", &pid]);
+    drop(target.stdin.take());
+    target.wait().unwrap();
+    recorded.assert_code(0);
+    let report: Outcome = session.run(["report", "-i", "prof.data", "--folded", "-"]);
+    let stacks = Stacks::from_folded(&report.stdout);
+    let share = time_in(&stacks, &["waits_for_input"]) as f64 / stacks.total() as f64;
+    assert!(share > 0.9, "{share}\n{}", report.stdout);
+}
+
+#[test]
+fn waits_of_python_that_began_before_have_functions() {
+    if needs(&[&[Need::Tool("python3")], AS_PLAIN_USER].concat()) {
+        check_attached_to_python(&Session::new());
+        check_attached_to_python(&Session::plain_user());
     }
 }
 

@@ -49,6 +49,8 @@ struct BlockedState {
     record: Vec<u8>,
     /// The event of the sample, and how its stack ended.
     of: Option<(usize, StackOutcome)>,
+    /// When the sample was complete, if it is not the kernel's.
+    complete: u64,
     /// Nanoseconds of earlier unseen waits, by the logarithm of their lengths.
     unseen: Vec<u64>,
 }
@@ -133,10 +135,12 @@ impl OffCpuTracker {
         thread.is_some_and(|thread| waits(thread) && thread.of.is_none())
     }
 
-    /// Stores the sample of a blocked thread.
-    pub(crate) fn see(&mut self, tid: Tid, sample: WaitSample<'_>) {
+    /// Stores the sample of a blocked thread, which is wrong if the thread returns before the time
+    /// at which it was `complete`.
+    pub(crate) fn see(&mut self, tid: Tid, complete: u64, sample: WaitSample<'_>) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.see(sample);
+            thread.complete = complete;
         }
     }
 
@@ -204,6 +208,7 @@ impl BlockedState {
         self.since = Some(time);
         self.sampled_since = clock.at(time);
         self.of = None;
+        self.complete = 0;
         self.record.clear();
     }
 
@@ -223,7 +228,8 @@ impl BlockedState {
         seen.waits += 1;
         seen.time += length;
         let alike = length.checked_ilog2().unwrap_or(0) as usize;
-        let Some((event, outcome)) = self.of else {
+        let of = self.of.filter(|_| time >= self.complete);
+        let Some((event, outcome)) = of else {
             if self.unseen.len() <= alike {
                 self.unseen.resize(alike + 1, 0);
             }
@@ -342,7 +348,7 @@ mod tests {
                 }
             }
             assert!(waits.is_in_time(7, from));
-            waits.see(7, SAMPLE);
+            waits.see(7, 0, SAMPLE);
             check(waits.back(7, to), expected.map(|weight| (to, weight)));
         };
         wait(1100, &[], 1200, None);
@@ -374,7 +380,7 @@ mod tests {
         let mut waits = OffCpuTracker::default();
         waits.out((7, 7), 1000);
         assert!(waits.is_in_time(7, 1000) && !waits.is_in_time(7, 900));
-        waits.see(7, SAMPLE);
+        waits.see(7, 0, SAMPLE);
         assert!(!waits.is_in_time(7, 1000), "it has been seen");
         check(waits.back(7, 1500), Some((1500, 500)));
         assert!(!waits.is_in_time(7, 1000));
@@ -388,7 +394,7 @@ mod tests {
         let mut wait = |from: u64, to: u64, seen: bool, expected: Option<(u64, u64)>| {
             waits.out((7, 7), from);
             if seen {
-                waits.see(7, SAMPLE);
+                waits.see(7, 0, SAMPLE);
             }
             check(waits.back(7, to), expected);
         };

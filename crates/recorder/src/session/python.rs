@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
 
+use prof_events::system;
 use prof_model::{
     AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, Processes, PythonFunction,
     StackEnd,
@@ -16,11 +17,11 @@ use prof_perfdata::{CpuMode, Mmap, Record, Sample, StackNote, Stamp, context};
 use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 
-use crate::live::python::Now;
+use crate::live::python::{Meanwhile, Now, PythonReader};
 use crate::live::readings::LiveReadings;
 use crate::live::{maps_interpreter, may_interpret};
 use crate::output::mapped_file::open_mapped;
-use crate::queue::message::PythonReading;
+use crate::queue::message::{PythonReading, SampledThread};
 
 /// Knows the interpreters of processes, and the functions that were seen.
 #[derive(Debug)]
@@ -33,6 +34,10 @@ pub(crate) struct PythonFrames {
     paths: HashMap<Arc<Function>, u64>,
     /// Where the reading threads find the interpreters.
     readings: Arc<LiveReadings>,
+    /// For threads that still wait.
+    reader: PythonReader,
+    /// When it last read one, until that is taken.
+    read_at: Option<u64>,
 }
 
 /// What is known of a process.
@@ -61,6 +66,8 @@ impl PythonFrames {
             libraries: HashMap::new(),
             functions: HashMap::new(),
             paths: HashMap::new(),
+            reader: PythonReader::new(Arc::clone(&readings)),
+            read_at: None,
             readings,
         }
     }
@@ -80,6 +87,25 @@ impl PythonFrames {
                 modules,
             });
         }
+    }
+
+    /// What a thread runs that has waited since it was sampled, if its process runs Python. This is
+    /// wrong if it has returned by the [time](Self::take_read_at) of the reading.
+    pub(crate) fn read_blocked(
+        &mut self,
+        owner: Owner<'_>,
+        sample: &Sample<'_>,
+    ) -> Option<PythonReading> {
+        self.interpreter(owner)?;
+        let thread = SampledThread::of(sample)?;
+        let reading = self.reader.read(&thread, Meanwhile::Stood)?;
+        self.read_at = Some(system::monotonic_now());
+        Some(reading)
+    }
+
+    /// When a thread was read, if one was since the last call.
+    pub(crate) fn take_read_at(&mut self) -> Option<u64> {
+        self.read_at.take()
     }
 
     /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`

@@ -125,10 +125,16 @@ impl Session {
             process: &process,
             modules: &self.modules,
         };
-        let (chain, reading) = (&mut self.chain, batch.python(index));
+        let is_blocked = matches!(batch.content(index), Content::BlockedSample { .. });
+        let reading = batch.python(index);
+        // Of a thread that waited before its process was known to run Python.
+        let now = match is_blocked && reading.is_none() {
+            true => self.python.read_blocked(owner, sample),
+            false => None,
+        };
+        let (chain, reading) = (&mut self.chain, reading.or(now.as_ref()));
         let added = self.python.add(owner, reading, chain, note)?;
-        let is_late = !matches!(batch.content(index), Content::BlockedSample { .. });
-        if is_late && added != Err(NoPython::UnknownVersion) {
+        if !is_blocked && added != Err(NoPython::UnknownVersion) {
             self.feedback.python += 1;
         }
         let SessionEvent { attr, .. } = self.events.first()?;
@@ -213,7 +219,8 @@ impl Session {
                 record: &self.out,
                 outcome,
             };
-            self.waits.see(sample.tid, of_wait);
+            let read_at = self.python.take_read_at();
+            self.waits.see(sample.tid, read_at.unwrap_or(0), of_wait);
         }
     }
 
