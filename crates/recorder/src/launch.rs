@@ -32,6 +32,29 @@ pub(crate) fn hold(
         .map_err(|error| not_started(&program.argv, error))
 }
 
+/// The stages of starting a command.
+pub(crate) enum Starting {
+    /// The events are open on the thread that will fork it.
+    Launcher(Launcher),
+    /// It is forked, and the events are open on it.
+    Command(HeldCommand),
+}
+
+/// The forked command of a target, if it has one.
+pub(crate) fn held(
+    target: &Target,
+    command: Option<Starting>,
+    signals: &Signals,
+) -> Result<Option<HeldCommand>, Error> {
+    match (target.command(), command) {
+        (Some(program), Some(Starting::Launcher(launcher))) => {
+            hold(launcher, program, signals).map(Some)
+        }
+        (_, Some(Starting::Command(held))) => Ok(Some(held)),
+        _ => Ok(None),
+    }
+}
+
 /// Lets the command call `exec`.
 pub(crate) fn release(held: HeldCommand, program: &Program) -> Result<RunningCommand, Error> {
     held.release()

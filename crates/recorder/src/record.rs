@@ -6,15 +6,14 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use prof_events::{
-    HeldCommand, Launcher, Opened, OpenedEvent, Program, Request, Signals, Stacks, Threads,
-    Toggling, Weight,
+    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Threads, Toggling, Weight,
 };
 use prof_model::{Pid, StackEnd};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
 
 use crate::coverage::CoverageTracker;
 use crate::error::Error;
-use crate::launch;
+use crate::launch::{self, Starting};
 use crate::lifecycle::Running;
 use crate::live::readings::LiveReadings;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
@@ -61,8 +60,13 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     }
     let (source, command) = match (&options.target, launcher) {
         (Target::Command(program), Some(launcher)) if source.opened().excludes_children() => {
+            if options.schedule.again > 0 {
+                return Err(Error::OnlyFirstRun);
+            }
             drop(source);
-            open_on_command(options, (program, launcher), request, signals)?
+            let held = launch::hold(launcher, program, signals)?;
+            let source = open_on_command(options, &held, request, signals)?;
+            (source, Some(Starting::Command(held)))
         }
         (_, launcher) => (source, launcher.map(Starting::Launcher)),
     };
@@ -75,13 +79,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
     let format = RecordFormat::new(&rings)?;
     let live = source.live_readings();
     let mut session = session(options, &opened, &rings, Arc::clone(&live))?;
-    let held = match (options.target.command(), command) {
-        (Some(program), Some(Starting::Launcher(launcher))) => {
-            Some(launch::hold(launcher, program, signals)?)
-        }
-        (_, Some(Starting::Command(held))) => Some(held),
-        _ => None,
-    };
+    let held = launch::held(&options.target, command, signals)?;
     if opened
         .events
         .iter()
@@ -111,36 +109,28 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
         live,
         target: &options.target,
     };
-    let recorded = run(options, signals, input, (session, &before), start)?;
+    let environment = Environment {
+        options,
+        signals,
+        before: &before,
+    };
+    let recorded = run(&environment, input, session, start)?;
     summary(options, &opened, recorded)
-}
-
-/// The stages of starting a command.
-enum Starting {
-    /// The events are open on the thread that will fork it.
-    Launcher(Launcher),
-    /// It is forked, and the events are open on it.
-    Command(HeldCommand),
 }
 
 /// Opens events that are not inherited on the command itself, which waits to call `exec`: it would
 /// not get those of the thread that forks it.
 fn open_on_command(
     options: &Options,
-    (program, launcher): (&Program, Launcher),
+    held: &HeldCommand,
     request: Request,
     signals: &Signals,
-) -> Result<(Source, Option<Starting>), Error> {
-    if options.schedule.again > 0 {
-        return Err(Error::OnlyFirstRun);
-    }
-    let held = launch::hold(launcher, program, signals)?;
+) -> Result<Source, Error> {
     let request = Request {
         threads: Threads::UntilExec(held.pid()),
         ..request
     };
-    let source = Source::open(&request, options.backend, signals)?;
-    Ok((source, Some(Starting::Command(held))))
+    Source::open(&request, options.backend, signals)
 }
 
 fn request(options: &Options, launcher: Option<&Launcher>) -> Result<Request, Error> {
@@ -278,14 +268,26 @@ struct Recorded {
     session_wakeups: u64,
 }
 
+/// What a recording happens in.
+struct Environment<'a> {
+    options: &'a Options,
+    signals: &'a Signals,
+    /// The target's children before the events were opened.
+    before: &'a BTreeSet<Pid>,
+}
+
 /// Reads on another thread, and unwinds and writes on this one.
 fn run(
-    options: &Options,
-    signals: &Signals,
+    environment: &Environment<'_>,
     input: Input<'_>,
-    (mut session, before): (Session, &BTreeSet<Pid>),
+    mut session: Session,
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {
+    let &Environment {
+        options,
+        signals,
+        before,
+    } = environment;
     let budget = options.limits.map_or(BUDGET, |limits| limits.memory / 4);
     let queue = RecordQueue::new(budget);
     let (started, is_started) = mpsc::channel();
