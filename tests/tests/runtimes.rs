@@ -143,6 +143,28 @@ fn erlang_names_its_functions() {
     assert_named(&stacks, "light", "heavy");
 }
 
+/// The dump names functions otherwise than the map.
+#[test]
+fn erlang_with_a_dump_that_the_user_requested_has_whole_stacks() {
+    if !needs(&[Need::Tool("erl")]) {
+        return;
+    }
+    let session = Session::new();
+    let script = format!("echo $$; exec escript {}", program("hot.escript"));
+    let command = ["env", "ERL_FLAGS=+JPperf true", "sh", "-c", &script];
+    let recorded = session.record(USER_CODE, &command);
+    let report = recorded.report(&[]);
+    let pid = recorded.outcome.stdout.lines().next().unwrap();
+    for file in [perf_map(pid), format!("/tmp/jit-{pid}.dump").into()] {
+        std::fs::remove_file(file).expect("the requested file");
+    }
+    assert!(report.stdout.contains("heavy"), "{report}");
+    assert!(
+        !report.stdout.contains("frame pointers end early"),
+        "{report}"
+    );
+}
+
 /// A JVM that runs this program, whose functions are compiled by now.
 fn start_java(session: &Session, source: &str, options: &[&str]) -> Child {
     // A copy: plain users may not be allowed to enter the checkout.

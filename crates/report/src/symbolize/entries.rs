@@ -95,14 +95,16 @@ fn ends_open(profile: &Profile, id: StackId) -> bool {
 
 /// Whether processes or threads begin in a function of this name. `start_thread` and
 /// `__libc_start_main` are among them because what calls these keeps no frame pointer. A process of
-/// Erlang has a stack of its own, whose outermost frame returns to `erts_beamasm:normal_exit/0`.
+/// Erlang has a stack of its own, whose outermost frame returns to `erts_beamasm:normal_exit/0`:
+/// so jitdumps name it, and perf maps with a `$` before it.
 fn is_entry(name: &str) -> bool {
+    let name = name.strip_prefix('$').unwrap_or(name);
     let exact = ["_start", "_dl_start", "_dl_start_user", "start_thread"];
     let starts = [
         "clone",
         "__clone",
         "__libc_start",
-        "$erts_beamasm:normal_exit/0",
+        "erts_beamasm:normal_exit/0",
     ];
     exact.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
@@ -121,6 +123,7 @@ mod tests {
             "__libc_start_main_impl",
             "start_thread",
             "$erts_beamasm:normal_exit/0-CodeInfoPrologue",
+            "erts_beamasm:normal_exit/0",
         ] {
             check(name, true);
         }
