@@ -45,6 +45,7 @@ impl Shortener<'_> {
                 continue;
             }
             match next {
+                '<' if self.is_java_initializer() => self.copy(bracketed(self.rest)),
                 '<' => self.angle(),
                 '(' if self.rest.starts_with(ANONYMOUS) => self.copy(ANONYMOUS.len()),
                 '(' => {
@@ -89,6 +90,14 @@ impl Shortener<'_> {
     fn is_after_operator(&self) -> bool {
         let before = self.out.strip_suffix("operator");
         before.is_some_and(|before| !before.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+    }
+
+    /// A constructor of a Java class, or the code that initializes the class.
+    fn is_java_initializer(&self) -> bool {
+        let is_named = ["<init>", "<clinit>"]
+            .iter()
+            .any(|name| self.rest.starts_with(name));
+        is_named && self.out.ends_with(['.', ':'])
     }
 
     fn angle(&mut self) {
@@ -275,6 +284,24 @@ mod tests {
         check("<[u8]>::sort::<fn(u8) -> bool>", "[u8]::sort");
         check("app::run::<u8>::{async fn}", "app::run::{async fn}");
         check("app::main::{closure}", "app::main::{closure}");
+    }
+
+    #[test]
+    fn initializers_of_java_keep_their_names() {
+        let check = |name: &str, expected: &str| assert_eq!(shorten(name), expected);
+        check(
+            "java.lang.Throwable.<init>(java.lang.String)",
+            "java.lang.Throwable.<init>",
+        );
+        check(
+            "void java.lang.Throwable.<init>()",
+            "java.lang.Throwable.<init>",
+        );
+        check("java.lang.Enum.<clinit>()", "java.lang.Enum.<clinit>");
+        check(
+            "Ljava/lang/Throwable;::<init>",
+            "Ljava/lang/Throwable;::<init>",
+        );
     }
 
     #[test]
