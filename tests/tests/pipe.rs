@@ -96,6 +96,35 @@ fn a_reader_that_has_seen_enough_ends_the_recording_with_a_word() {
     assert!(Stacks::from_folded(&report.stdout).total() > 0, "{report}");
 }
 
+/// As in `prof report --csv - | head -3`.
+#[test]
+fn reports_to_a_closed_pipe_end_silently() {
+    let session = Session::new();
+    let functions = (0..1000).map(|number| format!("main;function{number} 1\n"));
+    session.write("x.folded", functions.collect::<String>().as_bytes());
+    for what in [
+        &["report"][..],
+        &["report", "--tree"],
+        &["report", "--csv", "-"],
+        &["report", "--folded", "-"],
+        &["report", "--json", "-"],
+        &["report", "--speedscope", "-"],
+        &["report", "--firefox", "-"],
+        &["report", "--pprof", "-"],
+        &["report", "--flamegraph", "-"],
+        &["report", "--html", "-"],
+        &["script"],
+    ] {
+        let mut prof = session.prof([what, &["-i", "x.folded"]].concat());
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        prof.stdout(writer);
+        let outcome = Outcome::of(prof);
+        outcome.assert_code(0);
+        assert!(!outcome.stderr.contains("error"), "{outcome}");
+    }
+}
+
 /// How much is left when the target ends depends on the machine; but with an unread pipe, all of it
 /// is left.
 #[test]

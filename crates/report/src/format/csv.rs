@@ -31,11 +31,20 @@ const COLUMNS: [&str; 11] = [
 /// Those of `out`.
 pub fn write(tree: &CallTree<'_>, flat: &Flat, out: impl Write) -> io::Result<()> {
     let mut out = csv::Writer::from_writer(out);
-    out.write_record(COLUMNS)?;
+    out.write_record(COLUMNS).map_err(io_error)?;
     for row in &flat.rows {
-        out.write_record(cells(row, flat, tree))?;
+        let written = out.write_record(cells(row, flat, tree));
+        written.map_err(io_error)?;
     }
     out.flush()
+}
+
+/// The error of the output itself, so that callers know a closed pipe.
+fn io_error(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        kind => io::Error::other(format!("{kind:?}")),
+    }
 }
 
 fn cells(row: &Row, flat: &Flat, tree: &CallTree<'_>) -> [String; COLUMNS.len()] {
