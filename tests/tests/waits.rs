@@ -252,6 +252,23 @@ fn check_wall(session: &Session) {
     // Each of the two is a view of its own as well.
     let only_off = recorded.report(&["--event", "offcpu-time", "--folded", "-"]);
     assert!(!only_off.stdout.contains(off) && only_off.stdout.contains("sleeps"));
+    // Samples are printed as they were recorded: once.
+    let samples = session.run(["script", "-i", recorded.file.to_str().unwrap()]);
+    assert!(!samples.stdout.contains("wall-clock"), "{samples}");
+    let times = samples.stdout.lines().filter_map(|line| {
+        let (_, sample) = line.split_once(": ")?;
+        let (time, event) = sample.trim().split_once(' ')?;
+        let is_time = ["cpu-clock", "offcpu-time"]
+            .iter()
+            .any(|it| event.starts_with(it));
+        is_time.then(|| time.parse::<u64>().unwrap())
+    });
+    let off_by = times.sum::<u64>().abs_diff(stacks.total());
+    assert!(
+        off_by < stacks.total() / 4,
+        "{off_by} of {}",
+        stacks.total()
+    );
     check_pprof(session, &recorded);
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Selection<'a> {
     filter: &'a Filter,
     /// The event to select, if only one.
     event: Option<u16>,
+    /// The event that repeats the samples of others.
+    view: Option<u16>,
     /// By thread name id: whether `comm` matches.
     names: Vec<bool>,
     /// By function id.
@@ -45,7 +47,7 @@ impl<'a> Selection<'a> {
         Self::of(symbolized, filter, Some(event))
     }
 
-    /// The selection from the event that the filter names, or from all.
+    /// The selection from the event that the filter names, or from all that were recorded.
     pub(crate) fn of_all_events(
         symbolized: &SymbolizedProfile,
         filter: &'a Filter,
@@ -88,6 +90,7 @@ impl<'a> Selection<'a> {
         Ok(Self {
             filter,
             event,
+            view: profile.view(),
             names,
             functions,
             times: (
@@ -113,7 +116,11 @@ impl<'a> Selection<'a> {
     pub(crate) fn has(&self, sample: &Sample) -> bool {
         let any = |list: &[i32], value| list.is_empty() || list.contains(&value);
         let cpus = &self.filter.cpus;
-        self.event.is_none_or(|event| sample.event == event)
+        let is_of_event = match self.event {
+            Some(event) => sample.event == event,
+            None => self.view != Some(sample.event),
+        };
+        is_of_event
             && self.names[sample.name.index()]
             && any(&self.filter.pids, sample.pid)
             && any(&self.filter.tids, sample.tid)

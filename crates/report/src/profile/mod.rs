@@ -103,6 +103,15 @@ impl Profile {
         header.command_line.iter_mut().chain(known).for_each(clean);
     }
 
+    /// The index of the event that has the samples of others once more: all time, on and off the
+    /// CPUs.
+    pub(crate) fn view(&self) -> Option<u16> {
+        let has_parts = self.events.iter().any(Event::is_off_cpu);
+        let is_view = |event: &Event| has_parts && event.name == Event::WALL_CLOCK;
+        let index = self.events.iter().position(is_view)?;
+        u16::try_from(index).ok()
+    }
+
     /// How many samples there are of each event.
     pub fn sample_counts(&self) -> Vec<u64> {
         let mut counts = vec![0_u64; self.events.len()];

@@ -3,7 +3,7 @@
 use prof_symbols::{ModuleStatus, Resolved};
 
 use super::plan::Plan;
-use crate::profile::{Event, Profile};
+use crate::profile::Profile;
 
 /// How well a module could be named.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,13 +65,9 @@ impl Counts {
     fn new(profile: &Profile, plan: &Plan, answers: &[Resolved]) -> Self {
         let mut counts = vec![Count::default(); answers.len()];
         let mut samples = vec![0_u64; profile.stacks.len()];
-        // The view of all time has the samples of both its events once more.
-        let [first @ .., last] = &profile.events[..] else {
-            return Self(counts);
-        };
-        let view = (!first.is_empty() && last.name == Event::WALL_CLOCK).then_some(first.len());
+        let view = profile.view();
         for sample in profile.samples.iter() {
-            if view != Some(usize::from(sample.event)) {
+            if view != Some(sample.event) {
                 samples[sample.stack.index()] += sample.count;
             }
         }
