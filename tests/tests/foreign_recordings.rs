@@ -43,6 +43,31 @@ fn dwarf_dumps_of_perf() {
     }
 }
 
+/// perf keeps copies of the programs that it has seen below its user's home.
+#[test]
+fn a_program_that_is_gone_is_found_in_the_cache_of_perf() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = session.install(&SHARES.build());
+    perf_record(&["-F", "999"], &session.path("perf.data"), &[&binary]);
+    let mut perf = Command::new("perf");
+    perf.args(["buildid-cache", "--add"]).arg(&binary);
+    perf.env("HOME", session.directory());
+    Outcome::of(perf).assert_code(0);
+    std::fs::remove_file(&binary).unwrap();
+    let report_at = |home: &Path| {
+        let mut prof = session.prof(["report", "-i", "perf.data"]);
+        prof.env("HOME", home);
+        Outcome::of(prof).stdout
+    };
+    let found = report_at(session.directory());
+    assert!(found.contains("burn_sixty"), "{found}");
+    let missing = report_at(Path::new("/nonexistent"));
+    assert!(!missing.contains("burn_sixty"), "{missing}");
+}
+
 #[test]
 fn frame_pointer_chains_of_perf() {
     if !needs(&[Need::Tool("perf")]) {

@@ -1,6 +1,7 @@
 //! What a caller may choose.
 
-use std::path::PathBuf;
+use std::iter::once;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use prof_filemap::Rights;
@@ -15,7 +16,8 @@ pub struct SymbolOptions {
     pub inlines: bool,
     /// How names are written.
     pub demangle: Demangle,
-    /// Directories with separate debug files, laid out as `/usr/lib/debug` is.
+    /// Directories with separate debug files, laid out as `/usr/lib/debug` is; and perf's cache of
+    /// programs.
     pub debug_dirs: Vec<PathBuf>,
     /// The kernel's symbol table, `/proc/kallsyms` or a copy of it.
     pub kallsyms: PathBuf,
@@ -41,7 +43,7 @@ impl Default for SymbolOptions {
         Self {
             inlines: true,
             demangle: Demangle::Full,
-            debug_dirs: vec!["/usr/lib/debug".into()],
+            debug_dirs: usual_debug_dirs(),
             kallsyms: "/proc/kallsyms".into(),
             kernel_notes: "/sys/kernel/notes".into(),
             kcore: "/proc/kcore".into(),
@@ -52,6 +54,13 @@ impl Default for SymbolOptions {
             debuginfod: None,
         }
     }
+}
+
+/// The system's, and the cache where `perf record` keeps the programs that it has seen.
+fn usual_debug_dirs() -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let cache = home.map(|home| Path::new(&home).join(".debug"));
+    once("/usr/lib/debug".into()).chain(cache).collect()
 }
 
 /// The paths of the running kernel's `vmlinux` in distributions.
