@@ -305,22 +305,24 @@ fn unknown_versions_are_named_in_the_verdict() {
         return;
     }
     let session = Session::new();
-    session.write("python3.c", UNKNOWN_VERSION.as_bytes());
-    let mut gcc = session.command(Path::new("gcc"), ["-O1", "-o"]);
-    gcc.arg(session.path("python3.99"))
-        .arg(session.path("python3.c"));
-    Outcome::of(gcc).assert_code(0);
-    let program = session.path("python3.99");
-    let recorded = session.record(&["-e", "cpu-clock:u"], &[program]);
-    recorded.outcome.assert_says(&[
-        "verdict: fair",
-        "without Python frames: prof reads CPython 3.8 to 3.14 only",
-    ]);
-    let stacks = recorded.stacks();
-    assert!(
-        stacks.self_share("_PyEval_EvalFrameDefault") > 0.9,
-        "{stacks}"
-    );
+    for (name, evaluation) in [
+        ("python3.99", "_PyEval_EvalFrameDefault"),
+        ("python2.7", "PyEval_EvalFrameEx"),
+    ] {
+        let source = UNKNOWN_VERSION.replace("_PyEval_EvalFrameDefault", evaluation);
+        session.write("python.c", source.as_bytes());
+        let program = session.path(name);
+        let mut gcc = session.command(Path::new("gcc"), ["-O1", "-o"]);
+        gcc.arg(&program).arg(session.path("python.c"));
+        Outcome::of(gcc).assert_code(0);
+        let recorded = session.record(&["-e", "cpu-clock:u"], &[program]);
+        recorded.outcome.assert_says(&[
+            "verdict: fair",
+            "without Python frames: prof reads CPython 3.8 to 3.14 only",
+        ]);
+        let stacks = recorded.stacks();
+        assert!(stacks.self_share(evaluation) > 0.9, "{stacks}");
+    }
 }
 
 const RESTING: &str = "

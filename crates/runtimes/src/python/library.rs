@@ -30,13 +30,13 @@ impl Library {
         name.starts_with("python") || name.starts_with("libpython")
     }
 
-    /// Reads the symbol tables of `file`; `None` if it contains no interpreter, or one older than
-    /// 3.6.
+    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
     pub fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
         let elf = Elf::parse(&cache)?;
         let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
         let mut oldest = None;
+        let mut before_3_6 = Vec::new();
         elf.symbols(|name, range| match name {
             b"_PyRuntime" => runtime = Some(range.start),
             b"Py_Version" => version = Some(range.start),
@@ -45,9 +45,21 @@ impl Library {
             {
                 evaluation.push(range);
             }
+            // Later versions have it, too, but it calls the loop then.
+            b"PyEval_EvalFrameEx" | b"PyEval_EvalFrameEx.cold" if !range.is_empty() => {
+                before_3_6.push(range);
+            }
             name => oldest = oldest.max(since(name)),
         });
-        let evaluation = Some(evaluation).filter(|ranges| !ranges.is_empty())?;
+        if evaluation.is_empty() {
+            let is_interpreter = !before_3_6.is_empty();
+            return is_interpreter.then(|| Self {
+                version: None,
+                runtime: None,
+                evaluation: before_3_6,
+                segments: elf.segments().collect(),
+            });
+        }
         let evaluation = parts::with_unnamed(&elf, evaluation);
         let version = version.and_then(|address| {
             let bytes = elf.at(address..address.saturating_add(8))?;
