@@ -131,8 +131,16 @@ fn go_that_calls_c() {
         let stacks = recorded.physical_stacks();
         let whole = stacks.share(|frames| frames.iter().any(|frame| frame == "main.callC"));
         if name == "plain" {
-            let said = ["no unwind information", "-fno-omit-frame-pointer"];
+            let said = [
+                "C code called from Go",
+                "(CGO_CFLAGS=-fno-omit-frame-pointer)",
+            ];
             recorded.outcome.assert_says(&said);
+            assert!(
+                !recorded.outcome.stderr.contains("-fasynchronous"),
+                "{}",
+                recorded.outcome
+            );
         } else {
             assert!(whole > 0.95, "{whole}:\n{stacks}");
         }

@@ -60,11 +60,14 @@ pub enum StackEnd {
     /// The innermost function keeps no frame pointer, so that a chain of frame pointers begins with
     /// its caller's caller.
     SkippedCaller = 20,
+    /// Go called C there, on another stack: the goroutine's cannot be proven to be of the sample's
+    /// moment, and the kernel's chain of frame pointers does not lead back.
+    CalledFromGo = 21,
 }
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -86,6 +89,7 @@ impl StackEnd {
         Self::HiddenRegisters,
         Self::NoMappings,
         Self::SkippedCaller,
+        Self::CalledFromGo,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -158,6 +162,7 @@ impl StackEnd {
                 "the innermost function keeps no frame pointer, so that its caller is missing"
             }
             Self::NoMappings => "the recording does not say what code the process had mapped",
+            Self::CalledFromGo => "C code called from Go, without frame pointers that lead back",
         }
     }
 }

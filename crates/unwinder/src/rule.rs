@@ -22,6 +22,10 @@ pub(crate) enum Rule {
     /// The code moved to another stack before it made its call, as Go's `systemstack` does. The CFI
     /// does not say so; the frame pointer still leads to the previous stack.
     StackSwitch,
+    /// Go has called C on another stack. Its CFI is wrong there, and the goroutine's stack cannot
+    /// be proven to be of the sample's moment: its callers are known if the kernel's chain leads
+    /// on.
+    CallFromGo,
     /// There is no CFI, and the code gives no rule either.
     Unknown,
 }

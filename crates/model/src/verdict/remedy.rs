@@ -37,6 +37,8 @@ pub(super) enum Remedy {
     UnwindTables,
     /// For code that a run-time compiler made.
     KeepFramePointers,
+    /// For C code that Go calls.
+    CFramePointers,
     ReportIt,
 }
 
@@ -74,6 +76,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
             vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
         }
         Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
+        Cause::Stack(StackEnd::CalledFromGo) => vec![Remedy::CFramePointers],
         // prof opens files while their programs run.
         Cause::Stack(StackEnd::NoFile) => vec![Remedy::UnwindWhileRecording],
         Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],
@@ -124,6 +127,7 @@ impl Remedy {
             Self::Root => is(|known| !known.root),
             Self::UnwindTables => true,
             Self::KeepFramePointers => is_made_at_run_time(cause, quality),
+            Self::CFramePointers => true,
             Self::ReportIt => is(|known| known.unwound),
         }
     }
@@ -250,6 +254,9 @@ impl fmt::Display for Remedy {
             ),
             Self::KeepFramePointers => f.write_str(
                 "have its run-time compiler keep frame pointers (Java: -XX:+PreserveFramePointer)",
+            ),
+            Self::CFramePointers => f.write_str(
+                "build the C code with frame pointers (CGO_CFLAGS=-fno-omit-frame-pointer)",
             ),
             Self::ReportIt => f.write_str("to report this bug, record with --no-unwind"),
         }
@@ -382,6 +389,12 @@ mod tests {
         );
         check_end(StackEnd::NotCode, kept, "");
         check_end(StackEnd::FrameLimit, usual(), "");
+    }
+
+    #[test]
+    fn c_that_go_calls_needs_frame_pointers() {
+        let expected = "build the C code with frame pointers (CGO_CFLAGS=-fno-omit-frame-pointer)";
+        check_end(StackEnd::CalledFromGo, usual(), expected);
     }
 
     #[test]

@@ -61,9 +61,10 @@ pub(crate) fn guess(
         remember_guess(step.code, step.frame, place, &rule);
         return Ok(caller);
     }
-    let otherwise = match place.lacks_file {
-        true => StackEnd::NoFile,
-        false => without_register(step.frame),
+    let otherwise = match rule {
+        Rule::CallFromGo => StackEnd::CalledFromGo,
+        _ if place.lacks_file => StackEnd::NoFile,
+        _ => without_register(step.frame),
     };
     // If nothing else works either, the guess was right and its memory is missing.
     without_cfi(step, place, otherwise).map_err(|end| match unreadable {

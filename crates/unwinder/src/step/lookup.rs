@@ -58,9 +58,7 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
         return Some(plain(Rule::StackSwitch));
     }
     if !frame.interrupted && calls_c_from_go(code, place, returned_to) {
-        // Go's CFI is wrong there, and the goroutine's stack cannot be proven to be of the sample's
-        // moment: its callers are known if the kernel's chain leads on.
-        return None;
+        return Some(plain(Rule::CallFromGo));
     }
     let address = place.elf_address(frame.lookup_address());
     if let Some(rule) = cfi_rule(code, place, address) {
