@@ -196,6 +196,12 @@ impl Modules {
             .enumerate()
             .map(|(index, module)| (ModuleId(index as u32), module))
     }
+
+    /// Whether a Java VM is among them.
+    pub fn have_java_vm(&self) -> bool {
+        let mut names = self.modules.iter().map(|module| module.path.file_name());
+        names.any(|name| name == Some("libjvm.so".as_ref()))
+    }
 }
 
 impl std::ops::Index<ModuleId> for Modules {

@@ -40,6 +40,9 @@ pub struct Quality {
     pub losses: Losses,
     /// Substitutes for what was requested.
     pub fallbacks: Vec<Fallback>,
+    /// Whether a Java VM was mapped.
+    #[serde(skip_serializing_if = "is_false")]
+    pub java: bool,
     /// Where unwinding stopped, most frequent first; a bounded list.
     pub failures: Vec<UnwindFailure>,
     /// How much of threads' work has samples, by their names; those who used most come first. A
@@ -201,6 +204,7 @@ impl Quality {
         add(&mut self.remote_read, other.remote_read);
         self.python.add(&other.python);
         self.losses.add(&other.losses);
+        self.java |= other.java;
         if let Some(waits) = &other.waits {
             self.waits.get_or_insert_default().add(waits);
         }

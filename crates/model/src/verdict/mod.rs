@@ -584,7 +584,6 @@ mod tests {
             .iter_mut()
             .for_each(|place| place.module = "//anon".into());
         let text = Verdict::new(&quality).to_string();
-        assert!(text.contains("-XX:+PreserveFramePointer"), "{text}");
         assert!(!text.contains("-fasynchronous"), "{text}");
     }
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use crate::fallback::Fallback;
-use crate::quality::{Quality, SampledBy};
+use crate::module::{Module, ModuleKind};
+use crate::quality::{Quality, SampledBy, UnwindFailure};
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::stack::StackEnd;
 
@@ -35,8 +36,8 @@ pub(super) enum Remedy {
     MoreSamples(SampledBy),
     Root,
     UnwindTables,
-    /// For code that a run-time compiler made.
-    KeepFramePointers,
+    /// For the code of a Java VM.
+    JavaFramePointers,
     /// For C code that Go calls.
     CFramePointers,
     ReportIt,
@@ -66,14 +67,14 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         ],
         Cause::Stack(StackEnd::FramePointersEnded) => {
             vec![
-                Remedy::KeepFramePointers,
+                Remedy::JavaFramePointers,
                 Remedy::CallGraphDwarf,
                 Remedy::UnwindTables,
             ]
         }
         Cause::Stack(StackEnd::SkippedCaller) => vec![Remedy::CallGraphDwarf],
         Cause::Stack(StackEnd::NoUnwindInfo) => {
-            vec![Remedy::KeepFramePointers, Remedy::UnwindTables]
+            vec![Remedy::JavaFramePointers, Remedy::UnwindTables]
         }
         Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
         Cause::Stack(StackEnd::CalledFromGo) => vec![Remedy::CFramePointers],
@@ -125,8 +126,8 @@ impl Remedy {
             Self::FewerSamples(_) => true,
             Self::MoreSamples(by) => !has_too_many_samples(quality) && could_be_more(by, quality),
             Self::Root => is(|known| !known.root),
-            Self::UnwindTables => true,
-            Self::KeepFramePointers => is_made_at_run_time(cause, quality),
+            Self::UnwindTables => !is_made_at_run_time(cause, quality),
+            Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
             Self::CFramePointers => true,
             Self::ReportIt => is(|known| known.unwound),
         }
@@ -137,7 +138,8 @@ impl Remedy {
 fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
     let mut failures = quality.failures.iter();
     let place = failures.find(|failure| cause == Cause::Stack(failure.end));
-    place.is_some_and(|place| place.module.starts_with("//anon"))
+    let module = |place: &UnwindFailure| Module::from_path(&place.module).kind;
+    place.is_some_and(|place| module(place) == ModuleKind::Anonymous)
 }
 
 fn dumps_less_than_possible(known: &RecordingSettings) -> bool {
@@ -252,9 +254,9 @@ impl fmt::Display for Remedy {
             Self::UnwindTables => f.write_str(
                 "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer",
             ),
-            Self::KeepFramePointers => f.write_str(
-                "have its run-time compiler keep frame pointers (Java: -XX:+PreserveFramePointer)",
-            ),
+            Self::JavaFramePointers => {
+                f.write_str("have the Java VM keep frame pointers (-XX:+PreserveFramePointer)")
+            }
             Self::CFramePointers => f.write_str(
                 "build the C code with frame pointers (CGO_CFLAGS=-fno-omit-frame-pointer)",
             ),
@@ -389,6 +391,35 @@ mod tests {
         );
         check_end(StackEnd::NotCode, kept, "");
         check_end(StackEnd::FrameLimit, usual(), "");
+    }
+
+    #[test]
+    fn code_made_at_run_time_has_a_remedy_if_its_runtime_has_one() {
+        let check_in = |module: &str, java, expected| {
+            for end in [StackEnd::NoUnwindInfo, StackEnd::FramePointersEnded] {
+                let mut quality = recorded(usual(), &[end]);
+                quality.java = java;
+                quality.failures.push(UnwindFailure {
+                    end,
+                    module: module.into(),
+                    offset: 0x10,
+                    count: 100,
+                });
+                check(&quality, &[expected]);
+            }
+        };
+        const IN_JAVA: &str = "have the Java VM keep frame pointers (-XX:+PreserveFramePointer)";
+        // PHP maps its code from /dev/zero; a recording that is unwound later knows no module.
+        for module in [
+            "//anon",
+            "/dev/zero (deleted)",
+            "/anon_hugepage (deleted)",
+            "",
+        ] {
+            check_in(module, false, "");
+            check_in(module, true, IN_JAVA);
+        }
+        check_in("/usr/lib/libx.so", true, WITH_TABLES);
     }
 
     #[test]

@@ -70,6 +70,7 @@ impl Statistics {
     pub(super) fn into_contents(self, modules: &Modules) -> FileSummary {
         let mut quality = self.quality;
         quality.failures = self.failures.most_frequent(modules);
+        quality.java = modules.have_java_vm();
         FileSummary {
             quality,
             sample_time: self.sample_time,

@@ -67,6 +67,7 @@ impl Counts {
     pub(super) fn finish(mut self, profile: &Profile, recording: &Recording) -> Quality {
         self.quality.failures = self.failures(profile);
         self.quality.losses.ring_full = self.losses.sum();
+        self.quality.java = profile.modules.have_java_vm();
         let mut quality = match &recording.features().quality {
             Some(recorded) if !self.unwound => {
                 let mut quality = recorded.clone();
