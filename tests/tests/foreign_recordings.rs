@@ -200,10 +200,9 @@ fn code_without_its_file_does_not_lack_unwind_information() {
     let why = "the file of the code is missing, was replaced, or may not be read (most in ";
     let verdict = &outcome.stdout;
     assert!(verdict.contains(why), "{outcome}");
-    assert!(
-        verdict.contains("; record with prof, and leave out --no-unwind"),
-        "{outcome}"
-    );
+    // perf has no such flag.
+    assert!(verdict.contains("; record with prof\n"), "{outcome}");
+    assert!(!verdict.contains("--no-unwind"), "{outcome}");
     assert!(!verdict.contains("no unwind information"), "{outcome}");
 }
 

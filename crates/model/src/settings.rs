@@ -22,6 +22,9 @@ pub struct RecordingSettings {
     pub largest_ring: u64,
     /// Whether root recorded, which may read all memory and raise the reader's priority.
     pub root: bool,
+    /// Whether another program than prof recorded.
+    #[serde(skip)]
+    pub by_other_tool: bool,
 }
 
 impl RecordingSettings {

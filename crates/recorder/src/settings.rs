@@ -60,6 +60,7 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
         ring: opened.sizes.ring,
         largest_ring: system::largest_ring(rings),
         root: Privileges::read().unwrap_or_default().is_root(),
+        by_other_tool: false,
     }
 }
 

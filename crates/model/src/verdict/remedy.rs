@@ -28,6 +28,9 @@ pub(super) enum Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
     CopyMore,
+    /// For recordings of other tools.
+    RecordWithProf,
+    /// For prof's own.
     UnwindWhileRecording,
     CallGraphDwarf,
     CpuClock,
@@ -61,6 +64,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(StackEnd::TruncatedDump | StackEnd::Stale) => vec![
             Remedy::CopyMore,
             Remedy::LargerRings(ring_for_largest_dumps(quality)),
+            Remedy::RecordWithProf,
             Remedy::UnwindWhileRecording,
             fewer,
             Remedy::Root,
@@ -79,7 +83,9 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
         Cause::Stack(StackEnd::CalledFromGo) => vec![Remedy::CFramePointers],
         // prof opens files while their programs run.
-        Cause::Stack(StackEnd::NoFile) => vec![Remedy::UnwindWhileRecording],
+        Cause::Stack(StackEnd::NoFile) => {
+            vec![Remedy::RecordWithProf, Remedy::UnwindWhileRecording]
+        }
         Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],
         // Unreadable memory is no bug: the process has ended, or the kernel's copy ended at a page
         // that was not in memory.
@@ -104,9 +110,8 @@ impl Remedy {
         match self {
             // Larger dumps fill the rings sooner.
             Self::CopyMore => quality.losses.ring_full == 0 && is(could_dump_more),
-            Self::UnwindWhileRecording => {
-                is(|known| !known.unwound && known.call_graph != CallGraphSettings::None)
-            }
+            Self::RecordWithProf => is(|known| known.by_other_tool && lacks_unwinding(known)),
+            Self::UnwindWhileRecording => is(lacks_unwinding),
             Self::CallGraphDwarf => {
                 is(|known| !matches!(known.call_graph, CallGraphSettings::Dump(_)))
             }
@@ -140,6 +145,10 @@ fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
     let place = failures.find(|failure| cause == Cause::Stack(failure.end));
     let module = |place: &UnwindFailure| Module::from_path(&place.module).kind;
     place.is_some_and(|place| module(place) == ModuleKind::Anonymous)
+}
+
+fn lacks_unwinding(known: &RecordingSettings) -> bool {
+    !known.unwound && known.call_graph != CallGraphSettings::None
 }
 
 fn dumps_less_than_possible(known: &RecordingSettings) -> bool {
@@ -240,9 +249,8 @@ impl fmt::Display for Remedy {
                 "copy more of each stack (--call-graph dwarf,{})",
                 CallGraphSettings::LARGEST_DUMP
             ),
-            Self::UnwindWhileRecording => {
-                f.write_str("record with prof, and leave out --no-unwind")
-            }
+            Self::RecordWithProf => f.write_str("record with prof"),
+            Self::UnwindWhileRecording => f.write_str("record without --no-unwind"),
             Self::CallGraphDwarf => f.write_str("use --call-graph dwarf"),
             Self::CpuClock => f.write_str("use -e cpu-clock, which has no such stacks"),
             Self::LargerRings(bytes) => {
@@ -281,6 +289,7 @@ mod tests {
             ring: 4 << 20,
             largest_ring: 1 << 30,
             root: true,
+            by_other_tool: false,
         }
     }
 
@@ -330,10 +339,12 @@ mod tests {
                 |it| it.call_graph = CallGraphSettings::Dump(8192),
                 COPY_MORE,
             );
-            with(
-                |it| it.unwound = false,
-                "record with prof, and leave out --no-unwind",
-            );
+            with(|it| it.unwound = false, "record without --no-unwind");
+            let by_perf = |it: &mut RecordingSettings| {
+                it.unwound = false;
+                it.by_other_tool = true;
+            };
+            with(by_perf, "record with prof");
             // A plain user at a high rate, whose rings cannot hold larger dumps.
             let fast = |it: &mut RecordingSettings| {
                 it.call_graph = CallGraphSettings::Dump(7008);

@@ -58,6 +58,7 @@ fn good() -> Quality {
             ring: 4 << 20,
             largest_ring: 1 << 30,
             root: true,
+            by_other_tool: false,
         }),
         ..Quality::default()
     }
@@ -71,7 +72,10 @@ const SETTINGS: &[Setting] = &[
     ("frame pointers", |it| {
         it.call_graph = CallGraphSettings::FramePointers;
     }),
-    ("dumps by perf", |it| it.unwound = false),
+    ("dumps by prof, not unwound", |it| it.unwound = false),
+    ("dumps by perf", |it| {
+        (it.unwound, it.by_other_tool) = (false, true)
+    }),
     ("cycles as a plain user", |it| {
         (it.by_clock, it.root) = (false, false);
     }),

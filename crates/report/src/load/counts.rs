@@ -143,6 +143,7 @@ fn settings(recording: &Recording) -> RecordingSettings {
         rate: attrs().find_map(Attr::frequency),
         // The user who recorded is unknown: no advice about permissions.
         root: true,
+        by_other_tool: true,
         ..RecordingSettings::default()
     }
 }
