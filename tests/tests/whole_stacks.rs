@@ -349,6 +349,20 @@ fn coroutines_end_at_their_entry() {
     recorded.outcome.assert_says(&["verdict: good"]);
 }
 
+/// What is above the first frame of a greenlet belongs to others.
+#[test]
+fn greenlets_end_at_their_first_function() {
+    let session = Session::new();
+    let binary = session.path("_greenlet.program");
+    std::fs::copy(Program::cpp(&["greenlet.cpp"]).build(), &binary).unwrap();
+    let recorded = session.record(USER_CODE, &[binary]);
+    let stacks = recorded.physical_stacks();
+    let path = ["UserGreenlet::inner_bootstrap()", "works_in_the_greenlet"].map(String::from);
+    let share = stacks.share(|frames| frames == path);
+    assert!(share > 0.9, "{share}:\n{stacks}");
+    recorded.outcome.assert_says(&["verdict: good"]);
+}
+
 #[test]
 fn calls_that_never_return() {
     let hottest = &["main", "decide", "ends_in_call", "never_returns"];

@@ -14,7 +14,8 @@ pub(crate) enum Rule {
     Guess(CompactRule),
     /// There is no CFI, but the code is a signal handler's return trampoline.
     SignalReturn,
-    /// There is no CFI, but the code is where the kernel enters a program.
+    /// The code is where the kernel enters a program, or where a stack of its own begins, whatever
+    /// the CFI says.
     ProgramEntry,
     /// A goroutine has returned from its function and ends. It makes that call at the place on the
     /// stack of the function's return address.

@@ -64,6 +64,10 @@ pub(crate) enum SectionName {
     ZdebugFrame,
     Text,
     Got,
+    Dynsym,
+    Dynstr,
+    Symtab,
+    Strtab,
 }
 
 impl SectionName {
@@ -75,6 +79,10 @@ impl SectionName {
             b".zdebug_frame" => Self::ZdebugFrame,
             b".text" => Self::Text,
             b".got" => Self::Got,
+            b".dynsym" => Self::Dynsym,
+            b".dynstr" => Self::Dynstr,
+            b".symtab" => Self::Symtab,
+            b".strtab" => Self::Strtab,
             _ => return None,
         })
     }

@@ -5,8 +5,12 @@ pub(crate) mod files;
 pub(crate) mod store;
 
 mod elf;
+mod greenlets;
 mod load;
 mod source;
+
+use std::ops::Range;
+use std::path::Path;
 
 use prof_model::{AddressSpace, BuildId, FileOffset, Mapping};
 
@@ -51,6 +55,8 @@ pub(crate) struct ModuleTables {
     debug_frame: DebugFrame,
     /// The address where the kernel or the dynamic linker enters it; 0: none.
     pub(crate) entry: u64,
+    /// The code that greenlets start with.
+    greenlet_starts: Vec<Range<u64>>,
 }
 
 #[derive(Debug)]
@@ -60,9 +66,10 @@ enum DebugFrame {
 }
 
 impl ModuleTables {
-    /// Reads the tables of the module; `expected`: the build id it must have.
+    /// Reads the tables of the module at this path; `expected`: the build id it must have.
     pub(crate) fn load(
         source: Source,
+        path: &Path,
         layout: &Layout,
         expected: Option<&BuildId>,
     ) -> Result<Self, ModuleError> {
@@ -85,6 +92,10 @@ impl ModuleTables {
                 None => DebugFrame::Read(None),
             },
             entry: headers.entry,
+            greenlet_starts: match greenlets::may_be(path) {
+                true => greenlets::starts(&source, &headers),
+                false => Vec::new(),
+            },
             segments: headers.segments,
             source,
         })
@@ -128,6 +139,12 @@ impl ModuleTables {
             DebugFrame::Read(section) => section.as_ref(),
             DebugFrame::Unread(_) => None,
         }
+    }
+
+    /// Whether a greenlet starts with the code at this address: it has no caller.
+    pub(crate) fn starts_greenlet(&self, address: u64) -> bool {
+        let mut starts = self.greenlet_starts.iter();
+        starts.any(|range| range.contains(&address))
     }
 
     /// Bytes of memory that the tables use.

@@ -223,7 +223,7 @@ fn read(
         ModuleKind::Vdso => Source::Image(files.vdso(pid, mapping)?),
         ModuleKind::Anonymous | ModuleKind::Kernel => return Err(ModuleError::NotElf),
     };
-    ModuleTables::load(source, layout, module.build_id.as_ref())
+    ModuleTables::load(source, &module.path, layout, module.build_id.as_ref())
 }
 
 #[cfg(test)]

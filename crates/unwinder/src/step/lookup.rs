@@ -61,6 +61,10 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
         return Some(plain(Rule::CallFromGo));
     }
     let address = place.elf_address(frame.lookup_address());
+    let tables = code.known.modules.get(place.module);
+    if tables.is_some_and(|tables| tables.starts_greenlet(address)) {
+        return Some(plain(Rule::ProgramEntry));
+    }
     if let Some(rule) = cfi_rule(code, place, address) {
         return Some(rule);
     }
