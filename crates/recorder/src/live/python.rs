@@ -3,7 +3,8 @@
 //! The target runs on meanwhile. What was read is believed only if the target's native stack is, up
 //! to the innermost evaluation loop and after the reading, as it was copied with the sample, and if
 //! the sample's registers or this part of its stack point into the instructions of the innermost
-//! Python function: the evaluation loop needs that pointer whenever it goes on.
+//! Python function: the evaluation loop needs that pointer whenever it goes on. Of a thread that
+//! has stood still, the stack alone suffices.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -12,7 +12,7 @@ use crate::live::maps_interpreter;
 use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::queue::message::{StackCopy, StackTail};
+use crate::queue::message::{SampledThread, StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
 use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts};
 use crate::reader::short_threads::PeriodRandomizer;
@@ -34,10 +34,11 @@ pub(super) struct BatchFiller<'a> {
 }
 
 impl BatchFiller<'_> {
-    /// How long to wait for a watcher that has not got its CPU yet, in nanoseconds.
-    const TO_READ: u64 = 1_000_000;
-    /// A watcher takes about as long to read a sample.
-    const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
+    /// How long to wait for a watcher that has not got its CPU yet, in nanoseconds: as long as
+    /// others may have it.
+    const TO_READ: u64 = 5_000_000;
+    /// A watcher takes less to read a sample.
+    const BETWEEN_LOOKS: Duration = Duration::from_micros(200);
 
     /// Adds one record, given its bytes in the ring.
     pub(super) fn record(&mut self, bytes: &[u8], batch: &mut Batch, space: &FreeSpace) {
@@ -61,18 +62,25 @@ impl BatchFiller<'_> {
 
     /// What was read for a sample. If the sample has woken this thread as well as a watcher, the
     /// watcher gets the time to read: it does while the sample is in the ring.
-    fn reading(&self, sample: &Sample<'_>) -> LiveReading {
+    fn reading(&mut self, sample: &Sample<'_>) -> LiveReading {
         let mut reading = self.live.take(sample);
-        if !self.races_watchers || self.live.interpreter(sample.pid).is_none() {
+        if !self.races_watchers
+            || self.live.interpreter(sample.pid).is_none()
+            || SampledThread::of(sample).is_none()
+        {
             return reading;
         }
+        let mut has_waited = false;
         let age = |time| system::monotonic_now().saturating_sub(time);
         while reading.python.is_none()
             && (sample.time).is_some_and(|time| age(time) < Self::TO_READ)
         {
             thread::sleep(Self::BETWEEN_LOOKS);
             reading = self.live.take(sample);
+            has_waited = true;
         }
+        // A watcher that has no CPU holds up a pass only once: blocked threads are to be read.
+        self.races_watchers = !has_waited || reading.python.is_some();
         reading
     }
 

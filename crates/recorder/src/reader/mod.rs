@@ -309,7 +309,7 @@ impl<'a> Reader<'a> {
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
-            races_watchers: watchers.is_some() && !sleep.policy.can_signal(),
+            races_watchers: sleep.races_watchers,
             last_sleep: watchers.is_none().then_some(sleep.last),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));

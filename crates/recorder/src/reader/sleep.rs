@@ -17,6 +17,8 @@ use crate::summary::Wakeups;
 pub(super) struct ReaderSleep {
     pub(super) policy: WakeupPolicy,
     pub(super) last: LastSleep,
+    /// Whether samples have woken watchers as well as the reader.
+    pub(super) races_watchers: bool,
     /// When the reader last woke.
     woke: Instant,
     pub(super) wakeups: Wakeups,
@@ -43,6 +45,7 @@ impl ReaderSleep {
         Self {
             policy: WakeupPolicy::new(opened, poll_interval, Instant::now()),
             last: LastSleep::begin(),
+            races_watchers: false,
             woke: Instant::now(),
             wakeups: Wakeups::default(),
         }
@@ -82,6 +85,7 @@ impl ReaderSleep {
         // What each sample would wake this thread for, watchers read.
         let each = wants_each || plan.each && !(watch && plan.tails);
         let signals = each && self.policy.can_signal();
+        self.races_watchers = watch && !self.policy.can_signal();
         source.signal_each_overflow(signals || watch)?;
         if let Some(watchers) = watchers {
             watchers.set_duty(WatcherDuty {
