@@ -107,13 +107,21 @@ impl<'a, 'p> Builder<'a, 'p> {
             location: tables.locations,
             function: tables.functions,
             time_nanos: self.shown.time_of_day().unwrap_or(0),
-            duration_nanos: signed(self.shown.duration()),
+            duration_nanos: self.duration(),
             period_type: Some(weighed),
             // Pyroscope does not treat a profile without a period as one of time.
             period: signed(self.shown.usual_period()).max(1),
             comment,
             default_sample_type: weighed.kind,
             string_table: self.strings.into_strings(),
+        }
+    }
+
+    /// Zero, which is none, if the samples have no times.
+    fn duration(&self) -> i64 {
+        match self.shown.symbolized().profile().missing_data.times {
+            true => 0,
+            false => signed(self.shown.duration()),
         }
     }
 
@@ -139,7 +147,8 @@ impl<'a, 'p> Builder<'a, 'p> {
         let mut labels = vec![
             label("thread", thread, 0),
             label("process", process, 0),
-            label("tid", "", key.thread.1),
+            // A number below zero stands for an unknown one.
+            label("tid", "", key.thread.1.max(0)),
             label("pid", "", key.thread.0),
         ];
         labels.extend(language.map(|language| label("language", language.name(), 0)));

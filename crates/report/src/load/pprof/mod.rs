@@ -8,7 +8,7 @@ mod survey;
 
 use std::sync::Arc;
 
-use prof_model::{BuildId, FileOffset, Module, ModuleId};
+use prof_model::{BuildId, FileOffset, Module, ModuleId, Pid, Tid};
 use prof_symbols::SymbolFrame;
 use prost::Message;
 use rustc_hash::FxHashMap;
@@ -58,6 +58,8 @@ struct Reader<'a> {
     samples: Option<usize>,
     imported: Imported,
     frames: FxHashMap<u64, FrameId>,
+    /// The numbers of threads that have names only.
+    unnumbered: FxHashMap<(Pid, &'a str), Tid>,
     /// Bytes of text that may still be referred to.
     texts_left: u64,
 }
@@ -97,6 +99,7 @@ impl<'a> Reader<'a> {
             samples,
             imported: Imported::new(events),
             frames: FxHashMap::default(),
+            unnumbered: FxHashMap::default(),
             texts_left: MOST_TEXTS,
         }
     }
@@ -132,8 +135,13 @@ impl<'a> Reader<'a> {
             return Ok(());
         };
         let stack = self.imported.stack(frames.into_iter());
-        let thread = thread(self.message, &sample.label);
+        let (mut thread, process) = thread(self.message, &sample.label);
         self.refer_to(thread.name)?;
+        self.refer_to(process)?;
+        if thread.tid == 0 && !thread.name.is_empty() {
+            thread.tid = self.number(&thread);
+        }
+        self.name_process(thread.pid, process);
         let value = |position: usize| sample.value.get(position).map_or(0, |&v| v.unsigned_abs());
         let count = self.samples.map_or(1, value).max(1);
         for (event, kind) in self.types.iter().enumerate() {
@@ -143,6 +151,23 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Without a number, all processes are one, which then has no name.
+    fn name_process(&mut self, pid: Pid, name: &str) {
+        let name = if pid == 0 { "" } else { name };
+        if pid == 0 || !name.is_empty() {
+            let profile = self.imported.profile();
+            let name = profile.names.intern(name);
+            profile.main_names.insert(pid, name);
+        }
+    }
+
+    /// The number of a thread that has a name only: below zero, where no real one is.
+    fn number(&mut self, thread: &Thread<'a>) -> Tid {
+        let next = self.unnumbered.len() + 1;
+        let number = self.unnumbered.entry((thread.pid, thread.name));
+        *number.or_insert_with(|| Tid::try_from(next).map_or(Tid::MIN, |next| -next))
     }
 
     /// Takes note that a text is looked at once more.
@@ -285,8 +310,8 @@ fn event(position: usize, (name, unit): (&str, &str)) -> (Event, Type) {
     (event, Type { position, factor })
 }
 
-/// The thread that a sample's labels name.
-fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> Thread<'a> {
+/// The thread that a sample's labels name, and the name of its process.
+fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> (Thread<'a>, &'a str) {
     let mut thread = Thread::default();
     let mut process = "";
     for label in labels {
@@ -302,7 +327,7 @@ fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> Thread<'a> {
     if thread.name.is_empty() {
         thread.name = process;
     }
-    thread
+    (thread, process)
 }
 
 /// The place of code without a name.
@@ -345,5 +370,69 @@ fn kind(location: &Location, module: &str, functions: &[SymbolFrame]) -> Functio
         FunctionKind::Kernel
     } else {
         FunctionKind::User
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+    use crate::format::pprof;
+    use crate::symbolize::SymbolizedProfile;
+    use crate::testing::{demo, everything};
+
+    fn written(symbolized: &SymbolizedProfile) -> message::Profile {
+        let mut packed = Vec::new();
+        pprof::write(symbolized, &everything(), &mut packed).unwrap();
+        let mut bytes = Vec::new();
+        GzDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+        message::Profile::decode(&bytes[..]).unwrap()
+    }
+
+    /// The threads of a profile, and their milliseconds.
+    fn check(profile: &Profile, expected: &[(&str, u64)]) {
+        let mut threads: BTreeMap<(&str, Tid), u64> = BTreeMap::new();
+        for sample in profile.samples.iter() {
+            let thread = (&profile.names[sample.name], sample.tid);
+            *threads.entry(thread).or_default() += sample.period / 1_000_000;
+        }
+        let tids: std::collections::HashSet<_> = threads.keys().map(|(_, tid)| *tid).collect();
+        assert_eq!(tids.len(), threads.len(), "{threads:?}");
+        let threads: Vec<_> = threads.iter().map(|((name, _), &ms)| (*name, ms)).collect();
+        assert_eq!(threads, expected);
+    }
+
+    /// As programs of Go write them (`pprof.Do`).
+    #[test]
+    fn threads_that_have_names_and_no_numbers_stay_apart() {
+        let mut original = written(&demo());
+        let key = |message: &message::Profile, label: &Label| {
+            message.string_table[usize::try_from(label.key).unwrap()].clone()
+        };
+        let strings = original.clone();
+        for sample in &mut original.sample {
+            let is_number = |label: &Label| ["pid", "tid"].contains(&&*key(&strings, label));
+            sample.label.retain(|label| !is_number(label));
+        }
+        let threads = [
+            ("child", 55),
+            ("demo", 880),
+            ("kworker", 35),
+            ("worker", 30),
+        ];
+        let profile = read(&original.encode_to_vec()).unwrap().unwrap();
+        check(&profile, &threads);
+        // The numbers, processes and times that were made up are not written.
+        let again = written(&SymbolizedProfile::with_names(profile, |_| &[]));
+        assert_eq!(again.duration_nanos, 0);
+        for label in again.sample.iter().flat_map(|sample| &sample.label) {
+            let is_known = ["thread", "language"].contains(&&*key(&again, label));
+            assert!(is_known || (label.str, label.num) == (0, 0), "{label:?}");
+        }
+        check(&read(&again.encode_to_vec()).unwrap().unwrap(), &threads);
     }
 }
