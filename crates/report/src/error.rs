@@ -107,6 +107,23 @@ pub enum InputError {
         /// The first bad line, from 1.
         line: usize,
     },
+    /// Folded stacks with a weight that has a fraction.
+    #[error(
+        "the weight {weight} in line {line} is not a whole number; multiply all weights, by 1000 \
+         say, and round them"
+    )]
+    FoldedFraction {
+        /// The line, from 1.
+        line: usize,
+        /// Its weight.
+        weight: String,
+    },
+    /// Folded stacks with two weights each.
+    #[error(
+        "each line has two weights, so it is a comparison already (of difffolded.pl); give \
+         `prof diff` the two profiles that it compares"
+    )]
+    FoldedDifference,
     /// The stack dumps to unwind were not recorded.
     #[error(
         "it holds no stack dumps, which --unwinder and --check-stacks need: stacks were \

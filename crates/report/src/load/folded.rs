@@ -25,8 +25,9 @@ pub(super) fn is_folded(bytes: &[u8]) -> bool {
 /// Reads folded stacks. Lines that are none are counted as malformed samples.
 ///
 /// # Errors
-/// No line is one.
+/// No line is one; a weight has a fraction; or all lines have two weights.
 pub(super) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
+    check_weights(bytes)?;
     let weights = Weights::of(bytes);
     let mut imported = Imported::new(vec![Event {
         name: "folded stacks".into(),
@@ -68,16 +69,49 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
         .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
 }
 
-/// The stack and its weight; weights with a fraction are rounded.
+/// Refuses files of which a part would silently be read as something else.
+fn check_weights(bytes: &[u8]) -> Result<(), InputError> {
+    // What difffolded.pl writes: the weights before and after.
+    let mut differences = false;
+    let mut others = false;
+    for (line, text) in lines(bytes) {
+        let text = String::from_utf8_lossy(text);
+        let Some((stack, weight)) = split(&text) else {
+            continue;
+        };
+        if fraction(weight).is_some_and(|fraction| fraction.fract() != 0.0) {
+            let weight = weight.to_owned();
+            return Err(InputError::FoldedFraction { line, weight });
+        }
+        let has_two = split(stack).is_some_and(|(_, before)| fraction(before).is_some());
+        differences |= has_two;
+        others |= !has_two;
+    }
+    match differences && !others {
+        true => Err(InputError::FoldedDifference),
+        false => Ok(()),
+    }
+}
+
+/// The stack and its weight.
 fn parse(line: &str) -> Option<(&str, u64)> {
+    let (stack, weight) = split(line)?;
+    let whole = weight.parse().ok();
+    let weight = whole.or_else(|| fraction(weight).map(|fraction| fraction.round() as u64))?;
+    Some((stack, weight))
+}
+
+/// The stack, and what may be its weight.
+fn split(line: &str) -> Option<(&str, &str)> {
     let (stack, weight) = line.rsplit_once(' ')?;
-    let weight = weight.parse().ok().or_else(|| {
-        let digits = |c: char| c.is_ascii_digit() || c == '.';
-        let fraction: f64 = weight.parse().ok()?;
-        weight.chars().all(digits).then(|| fraction.round() as u64)
-    })?;
     let stack = stack.trim_ascii();
     (!stack.is_empty()).then_some((stack, weight))
+}
+
+/// The number that a text of digits is, which may have a fraction.
+fn fraction(text: &str) -> Option<f64> {
+    let digits = |c: char| c.is_ascii_digit() || c == '.';
+    text.parse().ok().filter(|_| text.chars().all(digits))
 }
 
 fn frame(text: &str, profile: &mut Profile) -> FrameId {
@@ -192,7 +226,9 @@ mod tests {
             "# made by x\r\n\r\nmain;f(int, char) 3\r\n",
             &[("main>f(int, char)", 3, 3)],
         );
-        check("a;b 2.6\na 1e3\n;; 4", &[("a>b", 3, 3), (">>", 4, 4)]);
+        check("a;b 3.0\na 1e3\n;; 4", &[("a>b", 3, 3), (">>", 4, 4)]);
+        // A name that ends in a number.
+        check("a;worker 7 3\na 4", &[("a>worker 7", 3, 3), ("a", 4, 4)]);
         check("a;sys_[k];inl_[i] 1", &[("a>sys>inl", 1, 1)]);
         check("a 0\nb 1", &[("b", 1, 1)]);
     }
@@ -216,6 +252,17 @@ mod tests {
         assert_eq!(profile.samples.len(), 2);
         let error = read(b"\n# x\nwhat is this\n").unwrap_err();
         assert!(error.to_string().contains("line 3"), "{error}");
+    }
+
+    #[test]
+    fn weights_that_would_change_are_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{text}: {error}");
+        };
+        check("a;b 3\n\na;c 4.5\n", "4.5 in line 3");
+        check("# x\nq;r;s 10 20\nq;r 0 5\n", "`prof diff`");
+        check("q;r;s 10.0 20\n", "`prof diff`");
     }
 
     #[test]
