@@ -151,6 +151,9 @@ pub struct Losses {
     /// should.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub too_large_file: bool,
+    /// Whether another recording follows it in the same file, and was not read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unread_recording: bool,
 }
 
 impl Losses {
@@ -169,6 +172,7 @@ impl Losses {
         }
         self.truncated_file |= other.truncated_file;
         self.too_large_file |= other.too_large_file;
+        self.unread_recording |= other.unread_recording;
     }
 
     /// Samples that were taken or due, and are missing from the recording.
@@ -328,6 +332,7 @@ mod tests {
                 corrupt_rings: u64::MAX,
                 truncated_file: false,
                 too_large_file: false,
+                unread_recording: false,
             },
             failures: vec![UnwindFailure {
                 end: StackEnd::Loop,

@@ -141,9 +141,7 @@ impl Verdict {
             .collect();
         let grade = match Grade::of(whole, lost_share) {
             Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
-            // The size of this loss is unknown.
-            Grade::Good if quality.losses.corrupt_rings > 0 => Grade::Fair,
-            Grade::Good if quality.losses.truncated_file => Grade::Fair,
+            Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if misleads(quality) => Grade::Fair,
             Grade::Good if probes::misses_much(quality) => Grade::Fair,
@@ -295,12 +293,22 @@ fn losses(quality: &Quality) -> impl Iterator<Item = String> {
                  and report this bug if it comes back"
             )
         }),
-        losses
-            .truncated_file
-            .then(|| ends_early(&losses).to_owned()),
     ]
     .into_iter()
     .flatten()
+    .chain(of_file(losses))
+}
+
+fn has_loss_of_unknown_size(losses: &Losses) -> bool {
+    losses.corrupt_rings > 0 || losses.truncated_file || losses.unread_recording
+}
+
+fn of_file(losses: Losses) -> impl Iterator<Item = String> {
+    const UNREAD_RECORDING: &str = "another recording follows in the same file and was not read; \
+        report them as files of their own (-i FILE -i FILE)";
+    let early = losses.truncated_file.then(|| ends_early(&losses));
+    let unread = losses.unread_recording.then_some(UNREAD_RECORDING);
+    early.into_iter().chain(unread).map(str::to_owned)
 }
 
 fn ends_early(losses: &Losses) -> &'static str {
@@ -410,6 +418,15 @@ mod tests {
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, Grade::Fair);
         assert_eq!(verdict.summary(), "100 % of 100 user stacks whole");
+    }
+
+    #[test]
+    fn a_recording_that_hides_another_one_is_never_good() {
+        let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+        quality.losses.unread_recording = true;
+        let verdict = Verdict::new(&quality);
+        assert_eq!(verdict.grade, Grade::Fair);
+        assert!(verdict.problems()[0].starts_with("another recording follows"));
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) struct Opened {
     /// Whether events and features come as records.
     pub(super) pipe: bool,
     pub(super) truncated: bool,
+    /// Whether another recording begins where this one ends, as after `cat a b`.
+    pub(super) followed: bool,
 }
 
 /// `struct perf_file_section`
@@ -29,14 +31,17 @@ struct Section {
     size: u64,
 }
 
+/// How a recording begins.
+pub(super) const MAGIC: &[u8; 8] = b"PERFILE2";
+
 pub(super) fn open(file: &[u8]) -> Result<Opened, Error> {
     let mut header = Bytes::new(file);
     match header.array::<8>() {
-        Some(magic) if &magic == b"PERFILE2" => {}
+        Some(magic) if &magic == MAGIC => {}
         Some(magic) if &magic == b"2ELIFREP" => return Err(Error::BigEndian),
         Some(magic) if &magic == b"PERFFILE" => return Err(Error::OldFormat),
         None if file.is_empty() => return Err(Error::Empty),
-        None if b"PERFILE2".starts_with(file) => return Err(Error::NoHeader),
+        None if MAGIC.starts_with(file) => return Err(Error::NoHeader),
         _ => return Err(Error::NotPerfData),
     }
     // In pipe form the header ends here: 16 bytes.
@@ -113,17 +118,23 @@ fn events(
 
 /// The features after the records.
 fn read_features(file: &[u8], table: usize, bits: [u8; 32], opened: &mut Opened) {
+    let entries: usize = bits.iter().map(|byte| byte.count_ones() as usize).sum();
+    let mut end = table.saturating_add(entries * Section::SIZE);
     for (feature, content) in feature_sections(file, table, bits) {
         let Some(content) = content else {
             opened.truncated = true;
             continue;
         };
+        end = end.max(content.end);
+        let content = file.get(content).unwrap_or_default();
         if feature == features_read::EVENT_DESC {
             opened.names = features_read::event_names(content);
         } else {
             features_read::read(feature, content, &mut opened.features);
         }
     }
+    let rest = file.get(end..).unwrap_or_default();
+    opened.followed = rest.starts_with(MAGIC);
 }
 
 /// The table of feature sections follows the records: one entry for each bit that is set. `None`
@@ -132,13 +143,12 @@ fn feature_sections(
     file: &[u8],
     table: usize,
     bits: [u8; 32],
-) -> impl Iterator<Item = (u64, Option<&[u8]>)> {
+) -> impl Iterator<Item = (u64, Option<Range<usize>>)> {
     let mut table = Bytes::new(file.get(table..).unwrap_or_default());
     let set = (0..256_u64).filter(move |bit| bits[(bit / 8) as usize] >> (bit % 8) & 1 != 0);
     set.map(move |feature| {
         let section = Section::parse(&mut table);
-        let content = section.and_then(|section| file.get(section.range(file)?));
-        (feature, content)
+        (feature, section.and_then(|section| section.range(file)))
     })
 }
 
@@ -175,7 +185,7 @@ impl<'a> FileParts<'a> {
         }
         let bits = file.get(Self::BITS)?.try_into().ok()?;
         let features = feature_sections(file, data_end, bits)
-            .map(|(number, content)| Some((number, content?)))
+            .map(|(number, content)| Some((number, file.get(content?)?)))
             .collect::<Option<Vec<(u64, &[u8])>>>()?;
         // They do not overlap, except in a file that is made to produce a large copy.
         let total: usize = features.iter().map(|(_, content)| content.len()).sum();
@@ -191,6 +201,9 @@ impl<'a> FileParts<'a> {
 }
 
 impl Section {
+    /// Its bytes in the file.
+    const SIZE: usize = 16;
+
     fn parse(bytes: &mut Bytes<'_>) -> Option<Self> {
         Some(Self {
             offset: bytes.u64()?,

@@ -75,7 +75,7 @@ impl Recording {
     /// It is not a recording.
     pub fn from_file(file: MappedFile) -> Result<Self, Error> {
         let opened = file::open(&file)?;
-        let mut source = Source::new(file, opened.data, opened.truncated);
+        let mut source = Source::new(file, &opened);
         let mut announced = Announcements {
             events: opened.events,
             features: opened.features,
@@ -180,6 +180,12 @@ impl Recording {
     /// 4 million records and one for each byte of the file, 1 GiB and 256 bytes for each.
     pub fn is_too_large(&self) -> bool {
         self.source.is_too_large()
+    }
+
+    /// Whether another recording follows this one in the file, as after `cat a b`; it is not read.
+    /// Known for sure once [`next`](Self::next) has returned `None`.
+    pub fn is_followed(&self) -> bool {
+        self.source.followed()
     }
 
     /// How many records so far were [`Damaged`](Record::Damaged).

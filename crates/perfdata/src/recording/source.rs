@@ -5,6 +5,7 @@ use std::ops::Range;
 use prof_filemap::MappedFile;
 
 use super::chunks::{Chunks, Place};
+use super::file::{MAGIC, Opened};
 use super::unpack::{Damaged, Unpacker};
 use crate::abi::record_type;
 use crate::bytes::Bytes;
@@ -25,6 +26,8 @@ pub(super) struct Source {
     /// The zstd stream cannot be read on.
     unpackable: bool,
     truncated: bool,
+    /// Whether another recording follows.
+    followed: bool,
     allowance: Allowance,
     too_large: bool,
 }
@@ -69,17 +72,18 @@ impl Source {
     /// More unpacked bytes than this are not held for the sake of order.
     const MOST_UNPACKED: usize = 256 << 20;
 
-    pub(super) fn new(file: MappedFile, data: Range<usize>, truncated: bool) -> Self {
+    pub(super) fn new(file: MappedFile, opened: &Opened) -> Self {
         let allowance = Allowance::new(file.len());
         Self {
             file,
-            data,
+            data: opened.data.clone(),
             chunks: Chunks::default(),
             open_chunk: None,
             unpacker: None,
             cut_record: Vec::new(),
             unpackable: true,
-            truncated,
+            truncated: opened.truncated,
+            followed: opened.followed,
             allowance,
             too_large: false,
         }
@@ -105,6 +109,11 @@ impl Source {
     /// Whether something is missing, as far as it was read.
     pub(super) fn truncated(&self) -> bool {
         self.truncated
+    }
+
+    /// Whether another recording follows this one, as far as it was read.
+    pub(super) fn followed(&self) -> bool {
+        self.followed
     }
 
     /// Whether records have to be let go, or memory would grow without bounds.
@@ -166,6 +175,13 @@ impl Source {
     /// Moves past the record that the file has next.
     pub(super) fn take_from_file(&mut self) -> Option<RecordHeader> {
         if self.data.is_empty() {
+            return None;
+        }
+        // In pipe form, nothing else says where a recording ends. No record begins so.
+        let rest = self.file.get(self.data.clone()).unwrap_or_default();
+        if rest.starts_with(MAGIC) {
+            self.followed = true;
+            self.data.start = self.data.end;
             return None;
         }
         let Some((header, record)) = self.peek_file() else {

@@ -81,6 +81,26 @@ fn cut_off_anywhere() {
     }
 }
 
+/// As after `cat a b`.
+#[test]
+fn a_recording_after_another_is_noticed() {
+    let outcome = |bytes: Vec<u8>| {
+        let mut recording = Recording::from_file(MappedFile::from(bytes)).unwrap();
+        let mut samples = 0;
+        while let Some(record) = recording.next().unwrap() {
+            samples += u64::from(matches!(record, Record::Sample(_)));
+        }
+        let damaged = recording.truncated() || recording.malformed() > 0;
+        (samples, damaged, recording.is_followed())
+    };
+    for (name, bytes) in recordings() {
+        let both = outcome([&bytes[..], &bytes].concat());
+        let (samples, ..) = outcome(bytes.clone());
+        assert_eq!(outcome(bytes), (samples, false, false), "{name}");
+        assert_eq!(both, (samples, false, true), "{name}");
+    }
+}
+
 #[test]
 fn mutated_at_random() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);

@@ -145,6 +145,9 @@ const CHANGES: &[Change] = &[
     ("garbage in a ring", |it| it.losses.corrupt_rings = 1),
     ("garbage in rings", |it| it.losses.corrupt_rings = 2),
     ("cut off", |it| it.losses.truncated_file = true),
+    ("followed by another", |it| {
+        it.losses.unread_recording = true
+    }),
     ("a bomb", |it| {
         it.losses = Losses {
             truncated_file: true,

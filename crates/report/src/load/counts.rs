@@ -91,6 +91,7 @@ impl Counts {
         *malformed = malformed.saturating_add(recording.malformed());
         quality.losses.truncated_file |= recording.truncated();
         quality.losses.too_large_file |= recording.is_too_large();
+        quality.losses.unread_recording |= recording.is_followed();
         quality
     }
 
