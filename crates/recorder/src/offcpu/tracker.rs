@@ -336,6 +336,16 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_that_was_complete_after_the_wait_is_none() {
+        let mut waits = OffCpuTracker::default();
+        for (complete, expected) in [(150, Some((200, 100))), (250, None)] {
+            waits.out((7, 7), 100);
+            waits.see(7, complete, SAMPLE);
+            check(waits.back(7, 200), expected);
+        }
+    }
+
+    #[test]
     fn unsampled_parts_of_waits_do_not_count() {
         let mut waits = OffCpuTracker::default();
         waits.disable(1000);

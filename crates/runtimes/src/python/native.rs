@@ -35,7 +35,7 @@ impl<'a> NativeStack<'a> {
                     self.start
                 }
                 // It is beyond the dump, like all after it.
-                None if !self.is_whole => beyond.next()?,
+                None if number > 0 && !self.is_whole => beyond.next()?,
                 None => return None,
             };
             places.push(place);
