@@ -123,7 +123,7 @@ struct Loader {
 impl Loader {
     fn new(options: &LoadOptions, recording: &Recording) -> Self {
         Self {
-            collector: Collector::new(recording.features().quality.as_ref(), options.native),
+            collector: Collector::new(recording.features(), options.native),
             processes: Processes::default(),
             thread_names: ThreadNames::default(),
             checks: (options.stack_copies == StackCopies::Check).then(StackChecks::default),

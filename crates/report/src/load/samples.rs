@@ -1,7 +1,7 @@
 //! Samples to those of a profile: their stacks interned, their weights corrected, all counted.
 
-use prof_model::{CallGraphSettings, Process, Quality, StackEnd};
-use prof_perfdata::EventDescription;
+use prof_model::{CallGraphSettings, Process, StackEnd};
+use prof_perfdata::{EventDescription, Features};
 
 use super::chain::Chain;
 use super::counts::Counts;
@@ -33,19 +33,22 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// For a recording of this quality, if it says. Whether it is `native` says if the
+    /// For a recording with these facts about it. Whether it is `native` says if the
     /// interpreter's own functions stay.
-    pub(super) fn new(quality: Option<&Quality>, native: bool) -> Self {
+    pub(super) fn new(features: &Features, native: bool) -> Self {
+        let quality = features.quality.as_ref();
         let settings = quality.and_then(|quality| quality.settings.as_ref());
+        let unwinds =
+            settings.is_some_and(|known| known.call_graph != CallGraphSettings::FramePointers);
+        let symbols = features.symbols.as_deref().filter(|_| !unwinds);
         Self {
             profile: Profile::default(),
             traits: EventTraits::default(),
             interner: Interner::default(),
             counts: Counts::default(),
             native,
-            unwinds: settings
-                .is_some_and(|known| known.call_graph != CallGraphSettings::FramePointers),
-            skipped_callers: SkippedCallers::default(),
+            unwinds,
+            skipped_callers: SkippedCallers::new(symbols),
             groups: Groups::default(),
             wall: None,
             corrections: Corrections::new(quality),

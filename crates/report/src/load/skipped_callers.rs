@@ -7,6 +7,7 @@
 //! ```
 
 use prof_model::{AbsoluteAddress, FileOffset, ModuleId, Modules, Pid, Process, StackEnd};
+use prof_symbols::EmbeddedSymbols;
 use prof_unwinder::{Target, Unwinder};
 use rustc_hash::FxHashMap;
 
@@ -17,11 +18,21 @@ use super::files::RecordedFiles;
 #[derive(Default)]
 pub(super) struct SkippedCallers {
     unwinder: Option<Unwinder>,
+    /// What the recording carries of files that may be gone.
+    stored: Option<EmbeddedSymbols>,
     /// Whether code at these places keeps no frame pointer.
     known: FxHashMap<(ModuleId, FileOffset), bool>,
 }
 
 impl SkippedCallers {
+    /// With the symbols that the recording carries.
+    pub(super) fn new(symbols: Option<&[u8]>) -> Self {
+        Self {
+            stored: symbols.and_then(|bytes| EmbeddedSymbols::from_bytes(bytes).ok()),
+            ..Self::default()
+        }
+    }
+
     /// Marks the gap behind the innermost function of a chain, if the caller is missing there.
     pub(super) fn mark(
         &mut self,
@@ -43,10 +54,17 @@ impl SkippedCallers {
             process,
             modules,
         };
-        let unwinder = &mut self.unwinder;
-        let is_skipped = *self.known.entry(key).or_insert_with(|| {
+        let Self {
+            unwinder,
+            stored,
+            known,
+        } = self;
+        let is_skipped = *known.entry(key).or_insert_with(|| {
+            let (module, offset) = (&modules[key.0], key.1);
+            let is_stored = |stored: &EmbeddedSymbols| stored.skips_caller(module, offset.0);
             let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(RecordedFiles));
-            unwinder.keeps_frame_pointer(&target, at) == Some(false)
+            stored.as_ref().is_some_and(is_stored)
+                || unwinder.keeps_frame_pointer(&target, at) == Some(false)
         });
         if is_skipped {
             chain.note.end = StackEnd::SkippedCaller;

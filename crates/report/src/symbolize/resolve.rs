@@ -1,5 +1,6 @@
 //! From addresses to functions, each distinct address once.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::functions::{Function, FunctionId, Functions};
 use super::naming::{self, ModuleNaming};
 use super::plan::{JIT, KERNEL, Plan};
 use super::{Location, SymbolizedProfile};
-use crate::profile::{Frame, FrameId, FunctionKind, Profile};
+use crate::profile::{Frame, FrameId, FunctionKind, Profile, StackId};
 use crate::thousands::grouped;
 
 pub(super) fn symbolize(
@@ -45,8 +46,12 @@ impl StoredNames {
         let plan = Plan::new(profile);
         let queries = plan.queries(profile);
         let answers = symbolizer.resolve_watched(&queries, watch);
+        let mut symbols = EmbeddedSymbols::new(&queries, &answers);
+        for (module, addresses) in skipped_callers(profile) {
+            symbols.add_skipped_callers(&profile.modules[module], addresses);
+        }
         Self {
-            symbols: EmbeddedSymbols::new(&queries, &answers),
+            symbols,
             naming: naming::of_modules(profile, &plan, &answers),
         }
     }
@@ -65,6 +70,23 @@ impl StoredNames {
         let answers = symbolizer.resolve_watched(&queries, watch);
         EmbeddedSymbols::some(&queries, &answers)
     }
+}
+
+/// The innermost addresses of stacks that lack the caller there, by their files.
+fn skipped_callers(profile: &Profile) -> BTreeMap<ModuleId, Vec<u64>> {
+    let mut found: BTreeMap<ModuleId, Vec<u64>> = BTreeMap::new();
+    let skipped = profile.samples.iter();
+    let skipped = skipped.filter(|sample| sample.end == StackEnd::SkippedCaller);
+    let stacks: BTreeSet<StackId> = skipped.map(|sample| sample.stack).collect();
+    for stack in stacks {
+        let callers = std::iter::successors(Some(stack), |&id| profile.stacks.prefix(id));
+        let frames = callers.map(|id| profile.frames[profile.stacks.frame(id)]);
+        let user = frames.take_while(|frame| *frame != Frame::LeftOut(1));
+        if let Some(Frame::Module { module, offset }) = user.last() {
+            found.entry(module).or_default().push(offset.0);
+        }
+    }
+    found
 }
 
 /// Expands every frame into the functions that `names` has for it, innermost first. What has no

@@ -4,16 +4,18 @@
 //! is stored plus one, zero meaning none.
 //!
 //! ```text
-//!   "PSYM" version=2 whole (1 if all modules are here, else 0)
+//!   "PSYM" version=3 whole (1 if all modules are here, else 0)
 //!   [ string: [byte] ]
 //!   [ frame: function, file?, line?, inlined ]
 //!   [ module: kind (0 file: path [byte], build id [byte] | 1 kernel | 2 run-time code: pid
 //!                   | 3 file without build id: path [byte],
 //!                       device: major, minor; inode, generation),
 //!             detail, problem [byte], [ address: distance to the one before, [frame] ] ]
+//!   [ code without frame pointers: kind as above, [ address: distance to the one before ] ]
 //! ```
 //!
-//! Version 1 has no modules of kind 3: files without a build id are of kind 0 there.
+//! Version 1 has no modules of kind 3: files without a build id are of kind 0 there. Versions 1 and
+//! 2 have no code without frame pointers.
 
 use std::sync::Arc;
 
@@ -23,7 +25,7 @@ use super::{EmbeddedError, EmbeddedSymbols, FileKey, Frame, Key, Module, path_by
 use crate::query::Detail;
 
 const MAGIC: &[u8] = b"PSYM";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
     let mut out = Output(MAGIC.to_vec());
@@ -43,6 +45,16 @@ pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
     out.number(symbols.modules.len() as u64);
     for module in &symbols.modules {
         write_module(&mut out, module);
+    }
+    out.number(symbols.skipped_callers.len() as u64);
+    for (key, addresses) in &symbols.skipped_callers {
+        write_key(&mut out, key);
+        out.number(addresses.len() as u64);
+        let mut previous = 0;
+        for &address in addresses {
+            out.number(address.wrapping_sub(previous));
+            previous = address;
+        }
     }
     out.0
 }
@@ -99,15 +111,15 @@ fn write_key(out: &mut Output, key: &Key) {
 pub(super) fn read(bytes: &[u8]) -> Result<EmbeddedSymbols, EmbeddedError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(EmbeddedError::Damaged)?;
     let mut input = Input(rest);
-    match input.number() {
-        Some(1..=VERSION) => {}
+    let version = match input.number() {
+        Some(version @ 1..=VERSION) => version,
         Some(version) => return Err(EmbeddedError::UnknownVersion(version)),
         None => return Err(EmbeddedError::Damaged),
-    }
-    read_all(&mut input).ok_or(EmbeddedError::Damaged)
+    };
+    read_all(&mut input, version).ok_or(EmbeddedError::Damaged)
 }
 
-fn read_all(input: &mut Input<'_>) -> Option<EmbeddedSymbols> {
+fn read_all(input: &mut Input<'_>, version: u64) -> Option<EmbeddedSymbols> {
     Some(EmbeddedSymbols {
         whole: input.number()? != 0,
         strings: input.list(|input| Some(Arc::from(input.text()?)))?,
@@ -120,7 +132,21 @@ fn read_all(input: &mut Input<'_>) -> Option<EmbeddedSymbols> {
             })
         })?,
         modules: input.list(read_module)?,
+        skipped_callers: match version {
+            1 | 2 => Vec::new(),
+            _ => input.list(read_skipped_callers)?,
+        },
     })
+}
+
+fn read_skipped_callers(input: &mut Input<'_>) -> Option<(Key, Vec<u64>)> {
+    let key = read_key(input)?;
+    let mut previous = 0_u64;
+    let addresses = input.list(|input| {
+        previous = previous.wrapping_add(input.number()?);
+        Some(previous)
+    })?;
+    addresses.is_sorted().then_some((key, addresses))
 }
 
 fn read_module(input: &mut Input<'_>) -> Option<Module> {
@@ -285,9 +311,23 @@ mod tests {
         assert_eq!(symbols.modules[0].key, key);
         assert_eq!(&*symbols.frame(0).unwrap().function, "f");
         assert_eq!(symbols.modules[0].addresses, [0x10]);
-        let mut again = bytes;
-        again[MAGIC.len()] = 2;
+        let mut again = [&bytes[..], b"\0"].concat();
+        again[MAGIC.len()] = 3;
         assert_eq!(write(&symbols), again);
+    }
+
+    #[test]
+    fn code_without_frame_pointers_comes_back() {
+        let module = prof_model::Module::from_path("/p");
+        let mut symbols = EmbeddedSymbols::default();
+        symbols.add_skipped_callers(&module, vec![0x30, 0x10, 0x30]);
+        let again = read(&write(&symbols)).unwrap();
+        assert_eq!(again, symbols);
+        for (address, expected) in [(0x10, true), (0x20, false), (0x30, true)] {
+            assert_eq!(again.skips_caller(&module, address), expected, "{address}");
+        }
+        let other = prof_model::Module::from_path("/q");
+        assert!(!again.skips_caller(&other, 0x10));
     }
 
     #[test]
@@ -295,7 +335,7 @@ mod tests {
         let check = |bytes: &[u8], expected| assert_eq!(read(bytes).unwrap_err(), expected);
         check(b"", EmbeddedError::Damaged);
         check(b"PSYM", EmbeddedError::Damaged);
-        check(b"PSYM\x03", EmbeddedError::UnknownVersion(3));
+        check(b"PSYM\x04", EmbeddedError::UnknownVersion(4));
         check(b"PSYM\x00", EmbeddedError::UnknownVersion(0));
         check(b"PSYM\x01\x01\xff\xff\xff\xff\x0f", EmbeddedError::Damaged);
     }

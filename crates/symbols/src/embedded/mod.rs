@@ -24,6 +24,9 @@ pub struct EmbeddedSymbols {
     /// Frames, each once.
     frames: Vec<Frame>,
     modules: Vec<Module>,
+    /// Addresses of code that keeps no frame pointer, sorted, where a chain of frame pointers lacks
+    /// a caller. The unwind tables that tell are not stored.
+    skipped_callers: Vec<(Key, Vec<u64>)>,
     /// Whether all modules of the recording are here.
     whole: bool,
 }
@@ -146,6 +149,21 @@ impl EmbeddedSymbols {
             builder.add(query, answer);
         }
         builder.symbols
+    }
+
+    /// Adds the addresses in a file whose code keeps no frame pointer.
+    pub fn add_skipped_callers(&mut self, module: &prof_model::Module, mut addresses: Vec<u64>) {
+        addresses.sort_unstable();
+        addresses.dedup();
+        let key = Key::of(Source::File(module));
+        self.skipped_callers.push((key, addresses));
+    }
+
+    /// Whether code at an address in a file was added as keeping no frame pointer.
+    pub fn skips_caller(&self, module: &prof_model::Module, address: u64) -> bool {
+        let key = Key::of(Source::File(module));
+        let mut known = self.skipped_callers.iter();
+        known.any(|(of, addresses)| *of == key && addresses.binary_search(&address).is_ok())
     }
 
     /// The form to store: a few bytes for each address.
