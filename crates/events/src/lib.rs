@@ -32,6 +32,7 @@ pub mod counting;
 mod error;
 mod kernel;
 pub mod names;
+mod permission;
 mod plan;
 mod process;
 mod rate;

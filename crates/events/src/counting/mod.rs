@@ -11,7 +11,6 @@
 mod attr;
 mod cgroup;
 mod page;
-pub(crate) mod permission;
 mod probe;
 mod raw;
 mod reason;
@@ -19,10 +18,10 @@ mod thread_record;
 mod threads;
 mod usage;
 
+pub use crate::permission::{Refusal, Rights, Subject};
 pub use attr::{AttrOptions, Inherit, attr_bytes};
 pub use cgroup::{CgroupError, find_cgroup};
 pub use page::{UserCount, UserPage};
-pub use permission::{Refusal, Rights, Subject};
 pub use probe::{Ability, Answer, Prober};
 pub use raw::{GroupCount, Place, RawCount, RawCounter};
 pub use reason::{Circumstances, why_not};

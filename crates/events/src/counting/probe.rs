@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 
 use super::attr::{AttrOptions, attr};
-use super::permission::Rights;
 use super::raw::{Place, RawCounter};
 use super::reason::{Circumstances, why_not};
 use crate::names::{Catalog, EventSpec, Family};
+use crate::permission::Rights;
 use crate::system::Privileges;
 use crate::system::System;
 

@@ -3,8 +3,8 @@
 use perf_event_open_sys::bindings as sys;
 use rustix::io::Errno;
 
-use crate::counting::permission::{Refusal, Rights, Subject};
 use crate::names::{EventSpec, Family, Precise};
+use crate::permission::{Refusal, Rights, Subject};
 
 /// The facts that the reason depends on, besides the event and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use crate::counting::permission::Refusal;
+use crate::permission::Refusal;
 
 /// What to do, as the end of a sentence that began with the error; never empty.
 pub fn advice(refusal: Refusal) -> String {
@@ -44,27 +44,11 @@ pub(crate) fn advice_on_ring(refusal: Refusal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::permission::{Rights, Subject};
-
-    fn refusal(errno: Errno) -> Refusal {
-        Refusal {
-            errno,
-            rights: Rights {
-                paranoid: 2,
-                capable: false,
-                in_user_namespace: false,
-                filtered: false,
-            },
-            subject: Subject::UserCode,
-            system_wide: false,
-            attach: false,
-        }
-    }
 
     #[test]
     fn the_advice_fits_the_cause() {
         let check = |errno, expected: &str| {
-            let text = advice(refusal(errno));
+            let text = advice(Refusal::of_plain_user(errno));
             assert!(text.contains(expected), "{errno}: {text}");
         };
         check(Errno::ACCESS, "security module");
@@ -74,7 +58,7 @@ mod tests {
         check(Errno::NOSYS, "gVisor");
         check(Errno::INVAL, "too old");
         check(Errno::IO, "no reason");
-        assert!(advice_on_ring(refusal(Errno::PERM)).contains("ulimit -l"));
-        assert!(advice_on_ring(refusal(Errno::MFILE)).contains("ulimit -n"));
+        assert!(advice_on_ring(Refusal::of_plain_user(Errno::PERM)).contains("ulimit -l"));
+        assert!(advice_on_ring(Refusal::of_plain_user(Errno::MFILE)).contains("ulimit -n"));
     }
 }

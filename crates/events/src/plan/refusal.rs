@@ -3,10 +3,10 @@
 use rustix::io::Errno;
 
 use crate::attr::setup::{Scope, Setup};
-use crate::counting::permission::{Refusal, Rights, Subject};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
 use crate::names::{Catalog, EventSpec, Family};
+use crate::permission::{Refusal, Rights, Subject};
 use crate::plan::advice::{advice, advice_on_ring};
 use crate::request::event::Weight;
 use crate::system::Privileges;

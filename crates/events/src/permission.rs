@@ -166,12 +166,11 @@ fn filter() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(change: impl FnOnce(&mut Refusal), expected: &str) {
-        let mut refusal = Refusal {
-            errno: Errno::ACCESS,
+impl Refusal {
+    /// Of user code in a command of a plain user, with the kernel's usual settings.
+    pub(crate) fn of_plain_user(errno: Errno) -> Self {
+        Self {
+            errno,
             rights: Rights {
                 paranoid: 2,
                 capable: false,
@@ -181,7 +180,16 @@ mod tests {
             subject: Subject::UserCode,
             system_wide: false,
             attach: false,
-        };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(change: impl FnOnce(&mut Refusal), expected: &str) {
+        let mut refusal = Refusal::of_plain_user(Errno::ACCESS);
         change(&mut refusal);
         let text = refusal.permission();
         assert!(text.contains(expected), "{refusal:?}: {text}");
