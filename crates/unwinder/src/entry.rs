@@ -6,6 +6,8 @@ use prof_model::{StackEnd, UserRegisters};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one value, for one sample")]
 pub enum Entry {
+    /// The sample hit the user's code, not the kernel.
+    NotEntered,
     /// They were saved: those of the sample are right.
     Saved,
     /// The kernel had just been called, and these are the user's. The stack was dumped from the
@@ -21,16 +23,18 @@ impl Entry {
     pub fn registers(&self, saved: Option<UserRegisters>) -> Option<UserRegisters> {
         match self {
             Self::Called(registers) => Some(*registers),
-            Self::Saved | Self::Unsaved => saved,
+            Self::NotEntered | Self::Saved | Self::Unsaved => saved,
         }
     }
 
     /// The end of the user's stack, given that of the walk and the number of kernel frames.
     pub fn end(&self, walked: StackEnd, kernel_frames: usize) -> StackEnd {
         match self {
+            // There was a program that ran.
+            Self::NotEntered if walked == StackEnd::NoUserState => StackEnd::NoMappings,
             Self::Saved => walked.below_kernel_frames(kernel_frames),
             Self::Unsaved if walked.counts() => StackEnd::StaleRegisters,
-            Self::Called(_) | Self::Unsaved => walked,
+            Self::NotEntered | Self::Called(_) | Self::Unsaved => walked,
         }
     }
 }

@@ -127,11 +127,12 @@ impl Unwinder {
         in_kernel: bool,
     ) -> Entry {
         match at_sample {
-            Some(at_sample) if in_kernel => {
+            _ if !in_kernel => Entry::NotEntered,
+            Some(at_sample) => {
                 let architecture = self.code.layout.architecture;
                 architecture.entry(saved, at_sample)
             }
-            _ => Entry::Saved,
+            None => Entry::Saved,
         }
     }
 }

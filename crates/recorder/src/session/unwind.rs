@@ -133,11 +133,9 @@ impl ChainBuilder {
             beyond,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
-        let mut end = entry.end(unwound.end, kernel_frames);
-        if end == StackEnd::NoUserState && !in_kernel {
-            // It ran there, so there was a program.
+        let end = entry.end(unwound.end, kernel_frames);
+        if end == StackEnd::NoMappings {
             chain.push(sample.ip);
-            end = StackEnd::NoMappings;
         }
         StackNote {
             end,

@@ -217,11 +217,9 @@ fn unwind(
         let end = framehop.unwind_dump(&target, &user, &mut frames).end;
         SecondOpinion { frames, end }
     });
-    let mut end = entry.end(unwound.end, chain.kernel.len());
-    if end == StackEnd::NoUserState && !in_kernel {
-        // It ran there, so there was a program.
+    let end = entry.end(unwound.end, chain.kernel.len());
+    if end == StackEnd::NoMappings {
         chain.user.push(sample.ip);
-        end = StackEnd::NoMappings;
     }
     chain.note = StackNote {
         end,
