@@ -30,7 +30,7 @@ pub use python::{NoPython, PythonFunction, PythonStacks};
 pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
-pub use stack::StackEnd;
+pub use stack::{StackEnd, StackNote};
 pub use text::{byte_size, counted, is_printable, printable};
 pub use unseen::UnseenProcesses;
 pub use verdict::{Grade, Verdict};

@@ -65,6 +65,34 @@ pub enum StackEnd {
     CalledFromGo = 21,
 }
 
+/// How the walk up a sample's user stack went. The frames themselves are elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StackNote {
+    /// Why it stopped. Any reason but [`StackEnd::Root`] is about the last frame: its caller was
+    /// not found. With [`StackEnd::Root`], the stack is whole, without its middle if
+    /// [`elided`](Self::elided) is not 0.
+    pub end: StackEnd,
+    /// How many of the outermost frames come from memory read after the sample, from the live
+    /// target; stops counting at `u16::MAX`.
+    pub remote_read: u16,
+    /// How many frames were left out of the middle because a sample cannot hold them.
+    pub elided: u32,
+    /// Before which user frame (the innermost is number 0) they were left out; 0 if none were.
+    pub elided_at: u32,
+}
+
+impl StackNote {
+    /// A note on a stack of which nothing is missing between its frames.
+    pub const fn new(end: StackEnd) -> Self {
+        Self {
+            end,
+            remote_read: 0,
+            elided: 0,
+            elided_at: 0,
+        }
+    }
+}
+
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
     pub const ALL: [Self; 22] = [

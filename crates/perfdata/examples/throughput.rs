@@ -7,11 +7,10 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use prof_model::StackEnd;
+use prof_model::{StackEnd, StackNote};
 use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{
-    Attr, AttrFlags, EventDescription, Features, Record, Recording, SampleType, StackNote, Writer,
-    context,
+    Attr, AttrFlags, EventDescription, Features, Record, Recording, SampleType, Writer, context,
 };
 
 const SAMPLES: u64 = 1_000_000;
@@ -69,7 +68,7 @@ fn write(path: &PathBuf) -> Result<u64, Box<dyn Error>> {
         .chain(0x1000..)
         .take(FRAMES)
         .collect();
-    let raw = StackNote::new(StackEnd::Root).to_raw();
+    let raw = encode::stack_note(StackNote::new(StackEnd::Root));
     let mut bytes = Vec::new();
     for round in 0..SAMPLES / ROUND {
         for number in 0..ROUND {

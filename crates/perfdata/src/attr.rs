@@ -209,7 +209,7 @@ impl Attr {
     }
 
     /// The attribute that describes samples whose registers and stack were replaced by a call chain
-    /// and a [`StackNote`](crate::StackNote): everything else, and so every other record, is
+    /// and a [`StackNote`](prof_model::StackNote): everything else, and so every other record, is
     /// unchanged.
     #[must_use]
     pub fn unwound(&self) -> Self {

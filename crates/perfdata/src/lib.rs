@@ -81,7 +81,6 @@ pub use features::{ClockData, Compression, CpuCounts, Features, ModuleBuildId};
 pub use follow::follow;
 pub use format::RecordFormat;
 pub use header::records;
-pub use note::StackNote;
 pub use read::{ReadValue, ReadValues};
 pub use record::{
     Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Switch, Task, Throttle,

@@ -1,10 +1,10 @@
 //! PERF_RECORD_SAMPLE as a value. Fields that are expensive to decode (registers, chains, branches)
 //! stay bytes until they are used.
 
-use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
+use prof_model::{Pid, RegisterAbi, StackNote, Tid, UserRegisters};
 
 use crate::abi::CpuMode;
-use crate::note::StackNote;
+use crate::note;
 use crate::read::ReadValues;
 use crate::stamp::Stamp;
 
@@ -89,7 +89,7 @@ impl Sample<'_> {
 
     /// prof's note on the stack; `None` in recordings of other programs.
     pub fn stack_note(&self) -> Option<StackNote> {
-        StackNote::from_raw(self.raw?)
+        note::parse(self.raw?)
     }
 
     /// Its stamp.

@@ -1,7 +1,6 @@
 //! How the stack of a sample ended: counted in the recording's quality when the sample is written.
 
-use prof_model::{ModuleId, NoPython, StackEnd};
-use prof_perfdata::StackNote;
+use prof_model::{ModuleId, NoPython, StackEnd, StackNote};
 
 /// The outcome of a sample's stack.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Samples that hit the kernel before it had saved the registers of the user's code.
 
-use prof_model::{StackEnd, UserRegisters};
+use prof_model::{StackEnd, StackNote, UserRegisters};
 
 /// How far the kernel was with saving registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +27,25 @@ impl Entry {
         }
     }
 
-    /// The end of the user's stack, given that of the walk and the number of kernel frames.
-    pub fn end(&self, walked: StackEnd, kernel_frames: usize) -> StackEnd {
-        match self {
+    /// The note on the user's stack, given that of the walk, its `frames` and the number of kernel
+    /// frames. Without mappings, the sample's address (`ip`) becomes the only frame.
+    pub fn finish(
+        &self,
+        walked: StackNote,
+        kernel_frames: usize,
+        ip: u64,
+        frames: &mut Vec<u64>,
+    ) -> StackNote {
+        let end = match self {
             // There was a program that ran.
-            Self::NotEntered if walked == StackEnd::NoUserState => StackEnd::NoMappings,
-            Self::Saved => walked.below_kernel_frames(kernel_frames),
-            Self::Unsaved if walked.counts() => StackEnd::StaleRegisters,
-            Self::NotEntered | Self::Called(_) | Self::Unsaved => walked,
-        }
+            Self::NotEntered if walked.end == StackEnd::NoUserState => {
+                frames.push(ip);
+                StackEnd::NoMappings
+            }
+            Self::Saved => walked.end.below_kernel_frames(kernel_frames),
+            Self::Unsaved if walked.end.counts() => StackEnd::StaleRegisters,
+            Self::NotEntered | Self::Called(_) | Self::Unsaved => walked.end,
+        };
+        StackNote { end, ..walked }
     }
 }

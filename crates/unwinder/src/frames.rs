@@ -1,5 +1,7 @@
 //! The caller's buffer of frames, without the middle of very deep stacks.
 
+use prof_model::{StackEnd, StackNote};
+
 /// Appends frames to a buffer. Beyond the limit, the innermost half stays and the other half keeps
 /// the outermost ones as a ring, so that memory is bounded at any depth.
 pub(crate) struct Frames<'a> {
@@ -62,16 +64,20 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Puts the frames in order; returns how many were left out, and before which index.
-    pub(crate) fn finish(self) -> (u32, u32) {
-        if self.elided == 0 {
-            return (0, 0);
+    /// Puts the frames in order; returns the note on them after a walk.
+    pub(crate) fn finish(self, end: StackEnd, remote_read: u16) -> StackNote {
+        let mut note = StackNote {
+            remote_read,
+            ..StackNote::new(end)
+        };
+        if self.elided > 0 {
+            let inner = self.limit / 2;
+            (note.elided, note.elided_at) = (self.elided, inner as u32);
+            if let Some(ring) = self.buffer.get_mut(self.base + inner..) {
+                ring.rotate_left(self.oldest);
+            }
         }
-        let inner = self.limit / 2;
-        if let Some(ring) = self.buffer.get_mut(self.base + inner..) {
-            ring.rotate_left(self.oldest);
-        }
-        (self.elided, inner as u32)
+        note
     }
 }
 
@@ -87,7 +93,8 @@ mod tests {
             frames.replace_last(address);
         }
         assert_eq!(frames.count() as u64, count);
-        assert_eq!(frames.finish(), cut);
+        let note = frames.finish(StackEnd::Root, 0);
+        assert_eq!((note.elided, note.elided_at), cut);
         assert_eq!((buffer[0], &buffer[1..]), (99, expected));
     }
 

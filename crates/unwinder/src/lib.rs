@@ -52,8 +52,6 @@ pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
 pub use memory::stack::OVERLAP;
-pub use memory::target::{
-    JitCode, JitFrames, Memory, NoMemory, StackDump, Target, Unwound, UserState,
-};
+pub use memory::target::{JitCode, JitFrames, Memory, NoMemory, StackDump, Target, UserState};
 pub use module::files::{LocalFiles, ModuleFiles};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

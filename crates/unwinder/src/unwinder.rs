@@ -1,6 +1,6 @@
 //! The unwinder: its state from sample to sample, and the entry to a walk.
 
-use prof_model::{AbsoluteAddress, RegisterAbi, StackEnd, UserRegisters};
+use prof_model::{AbsoluteAddress, RegisterAbi, StackEnd, StackNote, UserRegisters};
 
 use crate::arch::Architecture;
 use crate::code::{KnownCode, ProcessCode};
@@ -8,7 +8,7 @@ use crate::entry::Entry;
 use crate::frame::Frame;
 use crate::frames::Frames;
 use crate::memory::stack::{Block, Stack};
-use crate::memory::target::{Memory, Target, Unwound, UserState};
+use crate::memory::target::{Memory, Target, UserState};
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
 use crate::registers::Registers;
@@ -64,22 +64,22 @@ impl Unwinder {
         user: &UserState<'_>,
         memory: &mut impl Memory,
         frames: &mut Vec<u64>,
-    ) -> Unwound {
+    ) -> StackNote {
         let layout = self.code.layout;
         let Some(first) = layout.registers(user.registers) else {
-            return Unwound::at_once(StackEnd::NoUserState);
+            return StackNote::new(StackEnd::NoUserState);
         };
         let sampled = Frame::sampled(first, layout);
         if user.registers.abi() == RegisterAbi::Bits32 {
             frames.push(sampled.program_counter());
-            return Unwound::at_once(StackEnd::CompatMode);
+            return StackNote::new(StackEnd::CompatMode);
         }
         let top = sampled.stack_pointer();
         let first = frames.len();
         let mut stack = Stack::new(user.dump, top, &mut self.block, memory);
         let unwound = unwind_in(&mut self.code, target, &sampled, &mut stack, frames);
         if unwound.end == StackEnd::Stale && stack.left_dump() {
-            return Unwound {
+            return StackNote {
                 end: StackEnd::OtherStack,
                 ..unwound
             };
@@ -143,15 +143,9 @@ fn unwind_in<'w>(
     sampled: &Frame,
     stack: &mut Stack<'w>,
     frames: &mut Vec<u64>,
-) -> Unwound {
+) -> StackNote {
     let mut frames = Frames::new(frames, FRAME_LIMIT);
     let mut code = ProcessCode::new(code, target);
     let (end, remote_read) = walk(sampled, &mut code, stack, &mut frames);
-    let (elided, elided_at) = frames.finish();
-    Unwound {
-        end,
-        remote_read,
-        elided,
-        elided_at,
-    }
+    frames.finish(end, remote_read)
 }

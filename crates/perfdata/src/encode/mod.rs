@@ -15,6 +15,7 @@ use crate::parse::PROT_EXEC;
 use crate::record::{Comm, Lost, Mmap, Task};
 use crate::stamp::Stamp;
 
+pub use crate::note::stack_note;
 pub use sample::{NewSample, sample};
 pub use shortened::shortened;
 

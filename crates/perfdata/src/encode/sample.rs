@@ -57,7 +57,8 @@ pub struct NewSample<'a> {
 
 impl<'a> NewSample<'a> {
     /// The most addresses that a chain may have in a sample that holds it, a
-    /// [`StackNote`](crate::StackNote) and any fields of fixed size: a record has 65,535 bytes.
+    /// [`StackNote`](prof_model::StackNote) and any fields of fixed size: a record has 65,535
+    /// bytes.
     pub const MAX_CHAIN: usize = 8_100;
 
     /// All of `sample` except its chain, raw bytes, registers and stack.

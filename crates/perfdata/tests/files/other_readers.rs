@@ -7,11 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::common::{BUSY, perf_record, run_perf};
-use prof_model::{Quality, StackEnd};
+use prof_model::{Quality, StackEnd, StackNote};
 use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{
-    AttrFlags, EventDescription, Features, Record, Recording, SampleType, StackNote, Writer,
-    context,
+    AttrFlags, EventDescription, Features, Record, Recording, SampleType, Writer, context,
 };
 
 /// Turns perf's recording with stack dumps into one as prof writes it: chains and notes for
@@ -46,7 +45,7 @@ fn rewrite(from: &Path, to: &Path) -> Vec<usize> {
                 }
                 // An address in the same function, or near it: perf takes it for a caller.
                 chain.push(chain.last().unwrap() - 1);
-                let raw = StackNote::new(StackEnd::Root).to_raw();
+                let raw = encode::stack_note(StackNote::new(StackEnd::Root));
                 let new = NewSample {
                     id,
                     callchain: &chain,

@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::io::Cursor;
 
 use prof_filemap::MappedFile;
-use prof_model::{BuildId, FileIdentity, Quality, RegisterAbi, StackEnd, UserRegisters};
+use prof_model::{BuildId, FileIdentity, Quality, RegisterAbi, StackEnd, StackNote, UserRegisters};
 use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{
     Attr, AttrFlags, ClockData, Comm, CpuCounts, CpuMode, EventDescription, Features, Lost, Mmap,
-    ModuleBuildId, Record, RecordFormat, Recording, SampleDetails, SampleType, StackNote, Stamp,
-    Task, Writer, write_with_symbols,
+    ModuleBuildId, Record, RecordFormat, Recording, SampleDetails, SampleType, Stamp, Task, Writer,
+    write_with_symbols,
 };
 
 /// An event whose samples hold these fields.
@@ -214,14 +214,17 @@ fn a_stack_note_survives_and_foreign_bytes_are_none() {
         };
         assert_eq!(sample.stack_note(), expected);
     };
-    check(&note.to_raw(), Some(note));
+    check(&encode::stack_note(note), Some(note));
     for end in StackEnd::ALL {
-        check(&StackNote::new(end).to_raw(), Some(StackNote::new(end)));
+        check(
+            &encode::stack_note(StackNote::new(end)),
+            Some(StackNote::new(end)),
+        );
     }
     check(b"", None);
     check(&[0; 12], None);
     check(&[0xd7; 12], None);
-    check(&[note.to_raw(), note.to_raw()].concat(), None);
+    check(&[encode::stack_note(note); 2].concat(), None);
 }
 
 #[test]
@@ -236,7 +239,7 @@ fn a_sample_too_long_for_a_record_is_refused_whole() {
         | SampleType::RAW;
     let attr = event(fields.0, &[1]).attr;
     let addresses = vec![1; 9_000];
-    let note = StackNote::new(StackEnd::FrameLimit).to_raw();
+    let note = encode::stack_note(StackNote::new(StackEnd::FrameLimit));
     let mut bytes = b"before".to_vec();
     let new = |count| NewSample {
         callchain: &addresses[..count],

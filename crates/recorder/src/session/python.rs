@@ -11,9 +11,9 @@ use std::sync::Arc;
 use prof_events::system;
 use prof_model::{
     AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, Processes, PythonFunction,
-    StackEnd,
+    StackEnd, StackNote,
 };
-use prof_perfdata::{CpuMode, Mmap, Record, Sample, StackNote, Stamp, context};
+use prof_perfdata::{CpuMode, Mmap, Record, Sample, Stamp, context};
 use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::FRAME_LIMIT;
 

@@ -1,10 +1,8 @@
 //! Samples: unwound, weighed, written.
 
 use prof_events::{AllocationWeight, Weight, system};
-use prof_model::{AbsoluteAddress, Mapping, NoPython, Pid, Process, StackEnd};
-use prof_perfdata::{
-    CpuMode, Record, Sample, StackNote, Stamp, Switch, WriteError, context, encode, follow,
-};
+use prof_model::{AbsoluteAddress, Mapping, NoPython, Pid, Process, StackEnd, StackNote};
+use prof_perfdata::{CpuMode, Record, Sample, Stamp, Switch, WriteError, context, encode, follow};
 
 use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
@@ -163,7 +161,7 @@ impl Session {
         let Some(SessionEvent { attr, .. }) = self.events.get(sample.event) else {
             return false;
         };
-        let raw = note.to_raw();
+        let raw = encode::stack_note(note);
         let unwound = encode::NewSample {
             callchain: &self.chain,
             raw: &raw,
@@ -283,7 +281,7 @@ impl Session {
             id: BlockedThreadSampler::ID,
             period: unseen.length,
             callchain: &[context::USER],
-            raw: &outcome.note.to_raw(),
+            raw: &encode::stack_note(outcome.note),
             ..encode::NewSample::default()
         };
         let mut out = Vec::new();

@@ -1,8 +1,10 @@
 //! One sample's call chain: the kernel's part unchanged, the user's unwound.
 
-use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, Tid, UserRegisters};
-use prof_perfdata::{Sample, StackNote, context};
-use prof_unwinder::{StackDump, Target, Unwinder, Unwound, UserState};
+use prof_model::{
+    AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, StackNote, Tid, UserRegisters,
+};
+use prof_perfdata::{Sample, context};
+use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
 use crate::queue::message::StackTail;
 use crate::session::java::JavaMachines;
@@ -133,16 +135,7 @@ impl ChainBuilder {
             beyond,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
-        let end = entry.end(unwound.end, kernel_frames);
-        if end == StackEnd::NoMappings {
-            chain.push(sample.ip);
-        }
-        StackNote {
-            end,
-            remote_read: unwound.remote_read,
-            elided: unwound.elided,
-            elided_at: unwound.elided_at,
-        }
+        entry.finish(unwound, kernel_frames, sample.ip, chain)
     }
 }
 
@@ -165,7 +158,7 @@ impl UserUnwinder {
         registers: &UserRegisters,
         stack: &UserStack<'_>,
         chain: &mut Vec<u64>,
-    ) -> Unwound {
+    ) -> StackNote {
         let now = SampledStack {
             start: stack.dump.start,
             copy: stack.dump.bytes,
@@ -202,7 +195,7 @@ impl UserUnwinder {
         };
         if unwound.remote_read > 0 && is_ambiguous {
             chain.truncate(beyond_copy);
-            unwound = Unwound::at_once(match memory.left_dump() {
+            unwound = StackNote::new(match memory.left_dump() {
                 Some(_) => StackEnd::OtherStack,
                 None => StackEnd::Stale,
             });

@@ -1,7 +1,7 @@
 //! A sample's call chain, sorted into kernel and user frames.
 
-use prof_model::{AbsoluteAddress, FrameAddress, StackEnd};
-use prof_perfdata::{Branches, CpuMode, Sample, StackNote, context};
+use prof_model::{AbsoluteAddress, FrameAddress, StackEnd, StackNote};
+use prof_perfdata::{Branches, CpuMode, Sample, context};
 
 use super::events::Traits;
 

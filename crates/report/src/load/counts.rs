@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 
 use prof_model::{
-    CallGraphSettings, Quality, RecordingSettings, SampledBy, StackEnd, UnwindFailure,
+    CallGraphSettings, Quality, RecordingSettings, SampledBy, StackEnd, StackNote, UnwindFailure,
 };
-use prof_perfdata::{Attr, Lost, Recording, SampleType, StackNote};
+use prof_perfdata::{Attr, Lost, Recording, SampleType};
 use rustc_hash::FxHashMap;
 
 use super::events::Traits;

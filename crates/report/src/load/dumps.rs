@@ -8,8 +8,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use prof_model::{Modules, Process, StackEnd};
-use prof_perfdata::{HeldRecord, Record, Recording, Sample, StackNote};
+use prof_model::{Modules, Process, StackEnd, StackNote};
+use prof_perfdata::{HeldRecord, Record, Recording, Sample};
 use prof_unwinder::{FrameEngine, Framehop, StackDump, Target, Unwinder, UserState};
 use rayon::prelude::*;
 
@@ -217,15 +217,6 @@ fn unwind(
         let end = framehop.unwind_dump(&target, &user, &mut frames).end;
         SecondOpinion { frames, end }
     });
-    let end = entry.end(unwound.end, chain.kernel.len());
-    if end == StackEnd::NoMappings {
-        chain.user.push(sample.ip);
-    }
-    chain.note = StackNote {
-        end,
-        remote_read: unwound.remote_read,
-        elided: unwound.elided,
-        elided_at: unwound.elided_at,
-    };
+    chain.note = entry.finish(unwound, chain.kernel.len(), sample.ip, &mut chain.user);
     (true, second.filter(|second| second.end.counts()))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use framehop::{Error, ExplicitModuleSectionInfo, Module, Unwinder as _};
-use prof_model::{Pid, RegisterAbi, StackEnd, UserRegisters};
+use prof_model::{Pid, RegisterAbi, StackEnd, StackNote, UserRegisters};
 
 #[cfg(target_arch = "aarch64")]
 use framehop::aarch64::{
@@ -16,7 +16,7 @@ use super::FrameEngine;
 use crate::arch::{Architecture, Layout};
 use crate::cfi::{CfiSection, SectionBytes};
 use crate::frames::Frames;
-use crate::memory::target::{StackDump, Target, Unwound, UserState};
+use crate::memory::target::{StackDump, Target, UserState};
 use crate::module::code_mapping::CodeMapping;
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
@@ -147,16 +147,10 @@ impl FrameEngine for Framehop {
         target: &Target<'_>,
         user: &UserState<'_>,
         frames: &mut Vec<u64>,
-    ) -> Unwound {
+    ) -> StackNote {
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let end = self.walk(target, user, &mut frames);
-        let (elided, elided_at) = frames.finish();
-        Unwound {
-            end,
-            remote_read: 0,
-            elided,
-            elided_at,
-        }
+        frames.finish(end, 0)
     }
 }
 

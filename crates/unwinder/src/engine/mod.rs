@@ -2,7 +2,9 @@
 
 mod framehop;
 
-use crate::memory::target::{NoMemory, Target, Unwound, UserState};
+use prof_model::StackNote;
+
+use crate::memory::target::{NoMemory, Target, UserState};
 use crate::unwinder::Unwinder;
 
 pub use framehop::Framehop;
@@ -20,7 +22,7 @@ pub trait FrameEngine {
         target: &Target<'_>,
         user: &UserState<'_>,
         frames: &mut Vec<u64>,
-    ) -> Unwound;
+    ) -> StackNote;
 }
 
 impl FrameEngine for Unwinder {
@@ -29,7 +31,7 @@ impl FrameEngine for Unwinder {
         target: &Target<'_>,
         user: &UserState<'_>,
         frames: &mut Vec<u64>,
-    ) -> Unwound {
+    ) -> StackNote {
         self.unwind(target, user, &mut NoMemory, frames)
     }
 }

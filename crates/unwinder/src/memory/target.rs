@@ -1,4 +1,4 @@
-//! The input and the result of unwinding.
+//! The input of unwinding.
 
 use std::ops::Range;
 
@@ -156,34 +156,5 @@ pub struct NoMemory;
 impl Memory for NoMemory {
     fn read(&mut self, _: u64, _: &mut [u8]) -> usize {
         0
-    }
-}
-
-/// The result of a walk; the frames themselves are in the caller's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unwound {
-    /// Why it ended. Any reason but [`StackEnd::Root`] is about the last frame of the buffer: that
-    /// frame's caller was not found. With [`StackEnd::Root`], the stack is whole, without its
-    /// middle if [`elided`](Self::elided) is not 0.
-    pub end: StackEnd,
-    /// How many of the frames were found through [`Memory`] instead of the dump; stops counting
-    /// at `u16::MAX`.
-    pub remote_read: u16,
-    /// How many frames were left out of the middle because a sample's size is limited.
-    pub elided: u32,
-    /// The index in the buffer (counted from this stack's first frame) of the first frame after
-    /// the cut; 0 if nothing was left out.
-    pub elided_at: u32,
-}
-
-impl Unwound {
-    /// The result without a walk.
-    pub fn at_once(end: StackEnd) -> Self {
-        Self {
-            end,
-            remote_read: 0,
-            elided: 0,
-            elided_at: 0,
-        }
     }
 }

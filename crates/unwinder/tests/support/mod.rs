@@ -14,9 +14,9 @@ use linux_perf_data::linux_perf_event_reader::{
 use linux_perf_data::{PerfFileReader, PerfFileRecord};
 use prof_model::{
     AbsoluteAddress, BuildId, FileIdentity, FileOffset, Mapping, Module, ModuleKind, Modules, Pid,
-    Process, Processes, RegisterAbi, StackEnd, UserRegisters,
+    Process, Processes, RegisterAbi, StackEnd, StackNote, UserRegisters,
 };
-use prof_unwinder::{FrameEngine, LocalFiles, StackDump, Target, Unwinder, Unwound, UserState};
+use prof_unwinder::{FrameEngine, LocalFiles, StackDump, Target, Unwinder, UserState};
 
 /// One sample, with the process at that time.
 pub struct UserSample {
@@ -37,7 +37,7 @@ pub struct Samples {
 
 /// The result of an unwinder for a sample.
 pub struct Answer {
-    pub unwound: Unwound,
+    pub unwound: StackNote,
     pub frames: Vec<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Samples {
         engine: &mut impl FrameEngine,
         sample: &UserSample,
         frames: &mut Vec<u64>,
-    ) -> Unwound {
+    ) -> StackNote {
         let (target, dump) = (self.target(sample), sample.dump());
         engine.unwind_dump(
             &target,
