@@ -66,25 +66,25 @@ impl TailReader {
     /// live target has the same for both.
     pub(crate) fn read_in_pass(&self, stack: &StackCopy) -> Option<(StackTail, usize)> {
         let start = overlap(stack)?;
-        let covers = |(pid, beyond, _): &&(Pid, StackTail, usize)| {
-            let read = beyond.start..beyond.start + beyond.length as u64;
-            let is_of_it = beyond.mapping.0 <= stack.start && stack.start < beyond.mapping.1;
+        let covers = |(pid, tail, _): &&(Pid, StackTail, usize)| {
+            let read = tail.start..tail.start + tail.length as u64;
+            let is_of_it = tail.mapping.0 <= stack.start && stack.start < tail.mapping.1;
             *pid == stack.pid && is_of_it && read.contains(&start)
         };
-        let (_, beyond, at) = self.in_pass.iter().find(covers)?;
-        let before = (start - beyond.start) as usize;
+        let (_, tail, at) = self.in_pass.iter().find(covers)?;
+        let before = (start - tail.start) as usize;
         let rest = StackTail {
             start,
-            length: beyond.length - before,
-            ..*beyond
+            length: tail.length - before,
+            ..*tail
         };
         Some((rest, at + before))
     }
 
     /// This tail was read, and is in the batch from `at` on.
-    pub(crate) fn share_in_pass(&mut self, pid: Pid, beyond: StackTail, at: usize) {
+    pub(crate) fn share_in_pass(&mut self, pid: Pid, tail: StackTail, at: usize) {
         if self.in_pass.len() < Self::SHARED {
-            self.in_pass.push((pid, beyond, at));
+            self.in_pass.push((pid, tail, at));
         }
     }
 
@@ -164,13 +164,13 @@ mod tests {
             length: 1024,
         };
         let mut out = vec![1, 2, 3];
-        let beyond = TailReader::new(TailReader::USUAL_LIMIT)
+        let tail = TailReader::new(TailReader::USUAL_LIMIT)
             .read(&part, &mut out)
             .expect("more");
-        assert_eq!(beyond.start, start + 512);
-        assert_eq!(out.len(), 3 + beyond.length);
+        assert_eq!(tail.start, start + 512);
+        assert_eq!(out.len(), 3 + tail.length);
         assert_eq!(out[3..3 + 2048], here[512..2560]);
-        assert!(beyond.mapping.0 <= start && beyond.mapping.1 > start + 4096);
+        assert!(tail.mapping.0 <= start && tail.mapping.1 > start + 4096);
         let little = TailReader::new(100).read(&part, &mut out).expect("some");
         assert_eq!(little.length, TailReader::OVERLAP as usize + 100);
     }
@@ -185,8 +185,8 @@ mod tests {
         };
         let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT);
         let mut out = vec![1, 2, 3];
-        let beyond = tail_reader.read(&part, &mut out).expect("more");
-        tail_reader.share_in_pass(part.pid, beyond, 3);
+        let tail = tail_reader.read(&part, &mut out).expect("more");
+        tail_reader.share_in_pass(part.pid, tail, 3);
         let check = |start, pid, expected: Option<u64>| {
             let other = StackCopy {
                 pid: part.pid + pid,
@@ -194,16 +194,16 @@ mod tests {
                 ..part
             };
             let found = tail_reader.read_in_pass(&other);
-            let length = |skipped| beyond.length - skipped as usize;
+            let length = |skipped| tail.length - skipped as usize;
             let placed = |(it, at): (StackTail, usize)| (it.start, it.length, at);
-            let expected = expected.map(|it| (beyond.start + it, length(it), 3 + it as usize));
+            let expected = expected.map(|it| (tail.start + it, length(it), 3 + it as usize));
             assert_eq!(found.map(placed), expected, "{start}");
         };
         check(0, 0, Some(0));
         check(64, 0, Some(64));
         check(-8, 0, None);
         check(0, 1, None);
-        check(beyond.mapping.1 as i64 - part.start as i64, 0, None);
+        check(tail.mapping.1 as i64 - part.start as i64, 0, None);
         tail_reader.begin_pass();
         assert_eq!(tail_reader.read_in_pass(&part), None);
     }

@@ -258,7 +258,7 @@ impl BlockedThreadSampler {
                 start: stack,
                 length: copied,
             };
-            batch.push_beyond(|bytes| (read.tail)(&copy, bytes));
+            batch.push_tail(|bytes| (read.tail)(&copy, bytes));
         }
         Some(state)
     }

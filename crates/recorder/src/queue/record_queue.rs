@@ -31,7 +31,7 @@ struct Entry {
     start: usize,
     length: usize,
     /// The tail of the sample's stack, and its position in `bytes`.
-    beyond: Option<(StackTail, usize)>,
+    tail: Option<(StackTail, usize)>,
 }
 
 /// The counters of the reader thread.
@@ -64,32 +64,25 @@ impl Batch {
             content,
             start,
             length: self.bytes.len() - start,
-            beyond: None,
+            tail: None,
         });
     }
 
     /// Lets `read` append the stack tail of the last sample pushed, and returns its position.
-    pub(crate) fn push_beyond(
+    pub(crate) fn push_tail(
         &mut self,
         read: impl FnOnce(&mut Vec<u8>) -> Option<StackTail>,
     ) -> Option<(StackTail, usize)> {
         let at = self.bytes.len();
-        let beyond = read(&mut self.bytes)?;
-        self.share_beyond(beyond, at);
-        Some((beyond, at))
-    }
-
-    /// Gives the last sample pushed its stack tail.
-    pub(crate) fn push_tail(&mut self, tail: StackTail, bytes: &[u8]) {
-        let at = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
-        self.share_beyond(tail, at);
+        let tail = read(&mut self.bytes)?;
+        self.share_tail(tail, at);
+        Some((tail, at))
     }
 
     /// Gives the last sample pushed the stack tail that was read for another sample.
-    pub(crate) fn share_beyond(&mut self, beyond: StackTail, at: usize) {
+    pub(crate) fn share_tail(&mut self, tail: StackTail, at: usize) {
         if let Some(entry) = self.entries.last_mut() {
-            entry.beyond = Some((beyond, at));
+            entry.tail = Some((tail, at));
         }
     }
 
@@ -137,11 +130,11 @@ impl Batch {
     }
 
     /// The stack tail of the sample with this index.
-    pub(crate) fn beyond(&self, index: usize) -> Option<(StackTail, &[u8])> {
+    pub(crate) fn tail(&self, index: usize) -> Option<(StackTail, &[u8])> {
         let entry = self.entries.get(index)?;
-        let (beyond, at) = entry.beyond?;
-        let bytes = self.bytes.get(at..at + beyond.length)?;
-        Some((beyond, bytes))
+        let (tail, at) = entry.tail?;
+        let bytes = self.bytes.get(at..at + tail.length)?;
+        Some((tail, bytes))
     }
 
     /// Bytes of memory that its records use.
@@ -183,8 +176,7 @@ pub(crate) struct Feedback {
     pub(crate) unwound: u32,
     /// Stacks that were deeper than their dumps.
     pub(crate) deep: u32,
-    /// Stacks that needed an early reading: beyond the dump, they had changed since the sample
-    /// before.
+    /// Stacks that needed an early reading: their tails had changed since the sample before.
     pub(crate) changed: u32,
     /// Stacks with Python: their frames must be read at once.
     pub(crate) python: u32,

@@ -121,7 +121,10 @@ impl BatchFiller<'_> {
             let refused = tail_reader.refused();
             match live.tail {
                 Some((tail, bytes)) => {
-                    batch.push_tail(tail, &bytes);
+                    batch.push_tail(|out| {
+                        out.extend_from_slice(&bytes);
+                        Some(tail)
+                    });
                     self.live.reuse(bytes);
                 }
                 None => {
@@ -136,16 +139,13 @@ impl BatchFiller<'_> {
 
 /// Adds the tail of the last sample's stack.
 fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, is_prompt: bool, batch: &mut Batch) {
-    let prompt = |beyond| StackTail {
-        is_prompt,
-        ..beyond
-    };
-    if let Some((beyond, at)) = tail_reader.read_in_pass(stack) {
-        batch.share_beyond(prompt(beyond), at);
-    } else if let Some((beyond, at)) =
-        batch.push_beyond(|bytes| tail_reader.read(stack, bytes).map(prompt))
+    let prompt = |tail| StackTail { is_prompt, ..tail };
+    if let Some((tail, at)) = tail_reader.read_in_pass(stack) {
+        batch.share_tail(prompt(tail), at);
+    } else if let Some((tail, at)) =
+        batch.push_tail(|bytes| tail_reader.read(stack, bytes).map(prompt))
     {
-        tail_reader.share_in_pass(stack.pid, beyond, at);
+        tail_reader.share_in_pass(stack.pid, tail, at);
     }
 }
 

@@ -60,8 +60,8 @@ impl<'a> SampleMemory<'a> {
 
 impl Memory for SampleMemory<'_> {
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
-        if let Some((beyond, bytes)) = self.now.beyond
-            && let Some(offset) = address.checked_sub(beyond.start)
+        if let Some((tail, bytes)) = self.now.tail
+            && let Some(offset) = address.checked_sub(tail.start)
             && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
         {
             let length = bytes.len().min(buffer.len());
@@ -104,8 +104,8 @@ impl Memory for SampleMemory<'_> {
     }
 
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {
-        let (beyond, _) = self.now.beyond?;
-        let range = beyond.mapping.0..beyond.mapping.1;
+        let (tail, _) = self.now.tail?;
+        let range = tail.mapping.0..tail.mapping.1;
         range.contains(&address).then_some(range)
     }
 }
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn tails_read_with_the_sample_go_first() {
-        let beyond = StackTail {
+        let tail = StackTail {
             start: 0x1000,
             length: 8,
             mapping: (0x800, 0x2000),
@@ -125,8 +125,8 @@ mod tests {
         };
         let now = SampledStack {
             start: 0x1000,
-            copy: &[],
-            beyond: Some((beyond, &[1, 2, 3, 4, 5, 6, 7, 8])),
+            dump: &[],
+            tail: Some((tail, &[1, 2, 3, 4, 5, 6, 7, 8])),
         };
         let mut memory = SampleMemory::new(0, now, None, &[]);
         let mut buffer = [0; 4];

@@ -88,12 +88,12 @@ impl Session {
         weight: Weight,
         (batch, index): (&Batch, usize),
     ) -> Option<StackOutcome> {
-        let beyond = batch.beyond(index);
+        let tail = batch.tail(index);
         let known = KnownCode {
             processes: &self.processes,
             modules: &self.modules,
         };
-        let mut note = (self.chain_builder).chain(sample, beyond, known, &mut self.chain);
+        let mut note = (self.chain_builder).chain(sample, tail, known, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return None;
         }

@@ -34,41 +34,41 @@ pub(crate) struct StackSnapshot {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SampledStack<'a> {
     pub(crate) start: u64,
-    pub(crate) copy: &'a [u8],
-    pub(crate) beyond: Option<(StackTail, &'a [u8])>,
+    pub(crate) dump: &'a [u8],
+    pub(crate) tail: Option<(StackTail, &'a [u8])>,
 }
 
 impl SampledStack<'_> {
-    /// The tail in two parts: the end of the dump again, and the rest.
-    fn parts_beyond(&self) -> Option<(&[u8], &[u8])> {
-        let (beyond, bytes) = self.beyond?;
-        let copy_end = self.start.saturating_add(self.copy.len() as u64);
-        let again = copy_end.checked_sub(beyond.start)?;
-        bytes.split_at_checked(usize::try_from(again).ok()?)
+    /// The tail in two parts: the overlap, and the rest.
+    fn tail_parts(&self) -> Option<(&[u8], &[u8])> {
+        let (tail, bytes) = self.tail?;
+        let dump_end = self.start.saturating_add(self.dump.len() as u64);
+        let overlap = dump_end.checked_sub(tail.start)?;
+        bytes.split_at_checked(usize::try_from(overlap).ok()?)
     }
 
     /// The bytes beyond the dump.
     fn rest(&self) -> &[u8] {
-        self.parts_beyond().map_or(&[], |(_, rest)| rest)
+        self.tail_parts().map_or(&[], |(_, rest)| rest)
     }
 
     /// Whether the overlap is unchanged.
     pub(crate) fn joins(&self) -> bool {
-        let again = self.parts_beyond().map_or(&[][..], |(again, _)| again);
-        self.copy.ends_with(again)
+        let overlap = self.tail_parts().map_or(&[][..], |(overlap, _)| overlap);
+        self.dump.ends_with(overlap)
     }
 
     /// Whether the overlap is the same as at an earlier sample.
     pub(crate) fn joins_like(&self, earlier: &StackSnapshot) -> bool {
-        let (Some((again, _)), Some((beyond, _))) = (self.parts_beyond(), self.beyond) else {
+        let (Some((overlap, _)), Some((tail, _))) = (self.tail_parts(), self.tail) else {
             return false;
         };
-        earlier.bytes_from(beyond.start).starts_with(again)
+        earlier.bytes_from(tail.start).starts_with(overlap)
     }
 
     /// Whether the tail was read at the moment of the sample.
     pub(crate) fn is_prompt(&self) -> bool {
-        self.beyond.is_some_and(|(beyond, _)| beyond.is_prompt)
+        self.tail.is_some_and(|(tail, _)| tail.is_prompt)
     }
 }
 
@@ -109,7 +109,7 @@ impl SnapshotCache {
         stack.start = now.start;
         self.bytes -= stack.bytes.capacity();
         stack.bytes.clear();
-        stack.bytes.extend_from_slice(now.copy);
+        stack.bytes.extend_from_slice(now.dump);
         stack.bytes.extend_from_slice(now.rest());
         stack.frames.clear();
         stack.frames.extend_from_slice(frames);
@@ -170,14 +170,14 @@ impl StackSnapshot {
 mod tests {
     use super::*;
 
-    fn beyond(start: u64, bytes: &[u8]) -> Option<(StackTail, &[u8])> {
-        let beyond = StackTail {
+    fn tail(start: u64, bytes: &[u8]) -> Option<(StackTail, &[u8])> {
+        let tail = StackTail {
             start,
             length: bytes.len(),
             mapping: (0, u64::MAX),
             is_prompt: false,
         };
-        Some((beyond, bytes))
+        Some((tail, bytes))
     }
 
     #[test]
@@ -185,14 +185,14 @@ mod tests {
         let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
         let long = SampledStack {
             start: 90,
-            copy: &[9; 40],
-            beyond: None,
+            dump: &[9; 40],
+            tail: None,
         };
         earlier.remember(7, &long, &[]);
         let now = SampledStack {
             start: 100,
-            copy: &[1, 2, 3, 4],
-            beyond: beyond(102, &[3, 4, 5, 6]),
+            dump: &[1, 2, 3, 4],
+            tail: tail(102, &[3, 4, 5, 6]),
         };
         assert!(now.joins());
         earlier.remember(7, &now, &[]);
@@ -220,8 +220,8 @@ mod tests {
             let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
             let now = SampledStack {
                 start: 0,
-                copy: &[],
-                beyond: None,
+                dump: &[],
+                tail: None,
             };
             earlier.remember(7, &now, known);
             let stack = earlier.of(7).expect("it is known");
@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn threads_are_remembered_within_bounds() {
-        let check = |copy: &[u8], most: usize| {
+        let check = |dump: &[u8], most: usize| {
             let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
             let now = SampledStack {
                 start: 0,
-                copy,
-                beyond: None,
+                dump,
+                tail: None,
             };
             for tid in 0..most as Tid {
                 earlier.remember(tid, &now, &[]);
@@ -260,12 +260,12 @@ mod tests {
     #[test]
     fn stacks_that_grow_stay_within_bounds() {
         let mut earlier = SnapshotCache::new(SnapshotCache::USUAL_BYTES);
-        for copy in [&[0; 8][..], &[0; 1 << 20]] {
+        for dump in [&[0; 8][..], &[0; 1 << 20]] {
             for tid in 0..SnapshotCache::THREADS as Tid {
                 let now = SampledStack {
                     start: 0,
-                    copy,
-                    beyond: None,
+                    dump,
+                    tail: None,
                 };
                 earlier.remember(tid, &now, &[]);
                 assert!(earlier.of(tid).is_some());
@@ -280,8 +280,8 @@ mod tests {
     fn stacks_that_change_before_the_reading_do_not_join() {
         let now = SampledStack {
             start: 100,
-            copy: &[1, 2, 3, 4],
-            beyond: beyond(102, &[3, 5, 5, 6]),
+            dump: &[1, 2, 3, 4],
+            tail: tail(102, &[3, 5, 5, 6]),
         };
         assert!(!now.joins());
     }

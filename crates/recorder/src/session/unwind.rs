@@ -37,7 +37,7 @@ struct UserUnwinder {
     /// The kernel's own chain of the sample's user stack.
     found: Vec<u64>,
     tail_change: TailChange,
-    /// Whether the last stack, beyond its dump, differed from that of the sample before.
+    /// Whether the tail of the last stack differed from that of the sample before.
     changed: bool,
 }
 
@@ -47,7 +47,7 @@ struct UserStack<'a> {
     time: u64,
     dump: StackDump<'a>,
     /// The tail that a watcher or the reader read.
-    beyond: Option<(StackTail, &'a [u8])>,
+    tail: Option<(StackTail, &'a [u8])>,
 }
 
 impl ChainBuilder {
@@ -102,7 +102,7 @@ impl ChainBuilder {
     pub(crate) fn chain(
         &mut self,
         sample: &Sample<'_>,
-        beyond: Option<(StackTail, &[u8])>,
+        tail: Option<(StackTail, &[u8])>,
         known: KnownCode<'_>,
         chain: &mut Vec<u64>,
     ) -> StackNote {
@@ -132,7 +132,7 @@ impl ChainBuilder {
             tid: sample.tid,
             time: sample.time.unwrap_or(0),
             dump: dump(sample, saved.as_ref()),
-            beyond,
+            tail,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
         entry.finish(unwound, kernel_frames, sample.ip, chain)
@@ -161,8 +161,8 @@ impl UserUnwinder {
     ) -> StackNote {
         let now = SampledStack {
             start: stack.dump.start,
-            copy: stack.dump.bytes,
-            beyond: stack.beyond,
+            dump: stack.dump.bytes,
+            tail: stack.tail,
         };
         let earlier = self.earlier.of(stack.tid);
         let kernel_part = chain.len();
@@ -177,30 +177,31 @@ impl UserUnwinder {
             &mut memory,
             chain,
         );
-        let beyond_copy = chain.len().saturating_sub(unwound.remote_read.into());
+        let first_of_tail = chain.len().saturating_sub(unwound.remote_read.into());
         // Only the frames of the tail matter: a stack holds variables, too.
-        let outer = chain.get(beyond_copy..).unwrap_or_default();
-        self.changed = !outer.is_empty() && self.tail_change.changes(stack.tid, outer);
+        let tail_frames = chain.get(first_of_tail..).unwrap_or_default();
+        self.changed = !tail_frames.is_empty() && self.tail_change.changes(stack.tid, tail_frames);
         let is_comparable = unwound.end.is_whole() && unwound.elided == 0 && now.joins();
-        if is_comparable && earlier.is_some_and(|it| now.joins_like(it) && !it.ends_in(outer)) {
+        if is_comparable && earlier.is_some_and(|it| now.joins_like(it) && !it.ends_in(tail_frames))
+        {
             self.tail_change.set_ambiguous(stack.tid);
         }
         let is_proven = now.is_prompt() && !memory.has_recalled();
         let is_ambiguous = match memory.left_dump() {
             Some(place) => {
-                let frames = unwound.end.is_whole().then_some(outer);
+                let frames = unwound.end.is_whole().then_some(tail_frames);
                 (self.tail_change).is_ambiguous_place(stack.tid, place, frames)
             }
             None => !is_proven && self.tail_change.is_ambiguous(stack.tid),
         };
         if unwound.remote_read > 0 && is_ambiguous {
-            chain.truncate(beyond_copy);
+            chain.truncate(first_of_tail);
             unwound = StackNote::new(match memory.left_dump() {
                 Some(_) => StackEnd::OtherStack,
                 None => StackEnd::Stale,
             });
         }
-        let was_read = unwound.remote_read > 0 && stack.beyond.is_some();
+        let was_read = unwound.remote_read > 0 && stack.tail.is_some();
         // A tail that was read when the overlap had changed is of another moment.
         if was_read && unwound.end.is_whole() && now.joins() && !memory.has_recalled() {
             let frames = match unwound.elided {

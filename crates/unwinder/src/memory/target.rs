@@ -48,8 +48,8 @@ impl StackDump<'_> {
     pub(crate) fn missing(&self, address: u64) -> StackEnd {
         /// The largest plausible distance beyond a dump.
         const PLAUSIBLE: u64 = 64 << 20;
-        let beyond = address.wrapping_sub(self.start);
-        match self.full && beyond < PLAUSIBLE {
+        let distance = address.wrapping_sub(self.start);
+        match self.full && distance < PLAUSIBLE {
             true => StackEnd::TruncatedDump,
             false => StackEnd::UnreadableMemory,
         }
