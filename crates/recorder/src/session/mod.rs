@@ -1,6 +1,7 @@
 //! The session: records in the order of time, followed, unwound, written.
 
 pub(crate) mod allocation;
+pub(crate) mod deep_threads;
 pub(crate) mod duplicates;
 pub(crate) mod java;
 pub(crate) mod module_files;

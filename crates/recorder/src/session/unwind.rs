@@ -7,11 +7,11 @@ use prof_perfdata::{Sample, context};
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
 use crate::queue::message::StackTail;
+use crate::session::deep_threads::{DeepThread, DeepThreads};
 use crate::session::java::JavaMachines;
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
-use crate::session::stack_snapshot::{SampledStack, SnapshotCache};
-use crate::session::tail_change::TailChange;
+use crate::session::stack_snapshot::SampledStack;
 
 /// The mappings, by the records so far.
 #[derive(Clone, Copy)]
@@ -32,11 +32,10 @@ pub(crate) struct ChainBuilder {
 /// Unwinds the user's part of stacks.
 struct UserUnwinder {
     unwinder: Unwinder,
-    earlier: SnapshotCache,
+    threads: DeepThreads,
     java: JavaMachines,
     /// The kernel's own chain of the sample's user stack.
     found: Vec<u64>,
-    tail_change: TailChange,
     /// Whether the tail of the last stack differed from that of the sample before.
     changed: bool,
 }
@@ -61,13 +60,12 @@ impl ChainBuilder {
                     Some(bytes) => unwinder.with_table_limit(bytes / 4 * 3),
                     None => unwinder,
                 },
-                earlier: SnapshotCache::new(match memory {
+                threads: DeepThreads::new(match memory {
                     Some(_) => 0,
-                    None => SnapshotCache::USUAL_BYTES,
+                    None => DeepThreads::USUAL_BYTES,
                 }),
                 java: JavaMachines::default(),
                 found: Vec::new(),
-                tail_change: TailChange::default(),
                 changed: false,
             },
             unknown: Process::default(),
@@ -78,8 +76,7 @@ impl ChainBuilder {
     /// Forgets the stacks of a thread that has ended, whose number may be used again, or that runs
     /// another program now.
     pub(crate) fn forget_thread(&mut self, tid: Tid) {
-        self.users.earlier.forget(tid);
-        self.users.tail_change.forget(tid);
+        self.users.threads.forget(tid);
     }
 
     /// Forgets a process that has ended.
@@ -164,11 +161,11 @@ impl UserUnwinder {
             dump: stack.dump.bytes,
             tail: stack.tail,
         };
-        let earlier = self.earlier.of(stack.tid);
+        let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
         let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found)
             .with_java(self.java.at(target, stack.time));
-        let mut unwound = (self.unwinder).unwind(
+        let unwound = (self.unwinder).unwind(
             target,
             &UserState {
                 registers,
@@ -177,38 +174,44 @@ impl UserUnwinder {
             &mut memory,
             chain,
         );
+        let (left_dump, has_recalled) = (memory.left_dump(), memory.has_recalled());
         let first_of_tail = chain.len().saturating_sub(unwound.remote_read.into());
         // Only the frames of the tail matter: a stack holds variables, too.
         let tail_frames = chain.get(first_of_tail..).unwrap_or_default();
-        self.changed = !tail_frames.is_empty() && self.tail_change.changes(stack.tid, tail_frames);
-        let is_comparable = unwound.end.is_whole() && unwound.elided == 0 && now.joins();
-        if is_comparable && earlier.is_some_and(|it| now.joins_like(it) && !it.ends_in(tail_frames))
-        {
-            self.tail_change.set_ambiguous(stack.tid);
-        }
-        let is_proven = now.is_prompt() && !memory.has_recalled();
-        let is_ambiguous = match memory.left_dump() {
-            Some(place) => {
-                let frames = unwound.end.is_whole().then_some(tail_frames);
-                (self.tail_change).is_ambiguous_place(stack.tid, place, frames)
-            }
-            None => !is_proven && self.tail_change.is_ambiguous(stack.tid),
+        let is_whole = unwound.end.is_whole();
+        let has_changed = earlier.is_some_and(|it| now.joins_like(it) && !it.ends_in(tail_frames));
+        let thread = match tail_frames.is_empty() {
+            true => self.threads.get(stack.tid),
+            false => Some(self.threads.enter(stack.tid)),
         };
-        if unwound.remote_read > 0 && is_ambiguous {
+        let Some(DeepThread { tail_change, .. }) = thread else {
+            self.changed = false;
+            return unwound;
+        };
+        self.changed = tail_change.changes(tail_frames);
+        tail_change.is_ambiguous |= has_changed && is_whole && unwound.elided == 0 && now.joins();
+        let is_proven = now.is_prompt() && !has_recalled;
+        let is_ambiguous = match left_dump {
+            Some(place) => tail_change.is_ambiguous_place(place, is_whole.then_some(tail_frames)),
+            None => !is_proven && tail_change.is_ambiguous,
+        };
+        if unwound.remote_read == 0 {
+            return unwound;
+        }
+        if is_ambiguous {
             chain.truncate(first_of_tail);
-            unwound = StackNote::new(match memory.left_dump() {
+            return StackNote::new(match left_dump {
                 Some(_) => StackEnd::OtherStack,
                 None => StackEnd::Stale,
             });
         }
-        let was_read = unwound.remote_read > 0 && stack.tail.is_some();
         // A tail that was read when the overlap had changed is of another moment.
-        if was_read && unwound.end.is_whole() && now.joins() && !memory.has_recalled() {
+        if stack.tail.is_some() && is_whole && now.joins() && !has_recalled {
             let frames = match unwound.elided {
                 0 => chain.get(kernel_part..).unwrap_or_default(),
                 _ => &[],
             };
-            self.earlier.remember(stack.tid, &now, frames);
+            self.threads.remember(stack.tid, &now, frames);
         }
         unwound
     }
