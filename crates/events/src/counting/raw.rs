@@ -1,17 +1,18 @@
 //! One event at one place: a descriptor, and the system calls on it.
 
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use perf_event_open_sys as sys;
+use perf_event_open_sys::bindings as sys;
 use prof_model::Tid;
 use rustix::io::Errno;
 
 use super::attr::{AttrOptions, attr};
 use super::page::UserPage;
 use crate::attr::definition::Definition;
-use crate::kernel::probe_reach::ProbeReach;
+use crate::kernel::{self, probe_reach::ProbeReach};
 use crate::names::EventSpec;
+use crate::request::target_threads::MonitoredThreads;
 
 /// Where an event counts.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +95,7 @@ impl RawCounter {
 
     /// Opens the event of the attribute, which must have been made from this spec.
     pub(super) fn open_attr(
-        mut attr: sys::bindings::perf_event_attr,
+        mut attr: sys::perf_event_attr,
         spec: &EventSpec,
         place: Place<'_>,
         leader: Option<&Self>,
@@ -118,7 +119,7 @@ impl RawCounter {
             }
             result => result?,
         };
-        let id = id(fd.as_fd())?;
+        let id = kernel::id(fd.as_fd())?;
         let definition = definition.map_err(|_| Errno::NOENT)?;
         let mut reach = ProbeReach::default();
         if definition.is_some() {
@@ -144,8 +145,7 @@ impl RawCounter {
     ///
     /// The kernel's error; ENODEV if the event is permanently gone.
     pub fn enable(&self) -> Result<(), Errno> {
-        // SAFETY: no memory is involved.
-        check(unsafe { sys::ioctls::ENABLE(self.fd.as_raw_fd(), 0) }).map(drop)
+        kernel::enable(self.fd.as_fd())
     }
 
     /// Disables it; if it leads a group, all of its members stop at the same moment.
@@ -154,8 +154,7 @@ impl RawCounter {
     ///
     /// As [`enable`](Self::enable).
     pub fn disable(&self) -> Result<(), Errno> {
-        // SAFETY: no memory is involved.
-        check(unsafe { sys::ioctls::DISABLE(self.fd.as_raw_fd(), 0) }).map(drop)
+        kernel::disable(self.fd.as_fd())
     }
 
     /// Its count; `None` if it is in the error state, like a pinned event that does not fit on the
@@ -255,47 +254,20 @@ impl GroupCount {
 }
 
 fn open(
-    attr: &mut sys::bindings::perf_event_attr,
+    attr: &mut sys::perf_event_attr,
     place: Place<'_>,
     leader: Option<&RawCounter>,
 ) -> Result<OwnedFd, Errno> {
-    let on = |cpu: u32| i32::try_from(cpu).map_err(|_| Errno::INVAL);
-    let (pid, cpu, flag) = match place {
-        Place::ThisThread => (0, -1, 0),
+    let (monitored, cpu) = match place {
+        Place::ThisThread => (MonitoredThreads::CALLER, None),
         // 0 and less mean other things to the kernel.
         Place::Thread(tid) | Place::ThreadOnCpu(tid, _) if tid <= 0 => return Err(Errno::SRCH),
-        Place::Thread(tid) => (tid, -1, 0),
-        Place::ThreadOnCpu(tid, cpu) => (tid, on(cpu)?, 0),
-        Place::Cpu(cpu) => (-1, on(cpu)?, 0),
-        Place::Cgroup(folder, cpu) => (
-            folder.as_raw_fd(),
-            on(cpu)?,
-            sys::bindings::PERF_FLAG_PID_CGROUP,
-        ),
+        Place::Thread(tid) => (MonitoredThreads::Thread(tid), None),
+        Place::ThreadOnCpu(tid, cpu) => (MonitoredThreads::Thread(tid), Some(cpu)),
+        Place::Cpu(cpu) => (MonitoredThreads::Everybody, Some(cpu)),
+        Place::Cgroup(folder, cpu) => (MonitoredThreads::Cgroup(folder), Some(cpu)),
     };
-    let flags = (sys::bindings::PERF_FLAG_FD_CLOEXEC | flag).into();
-    let leader = leader.map_or(-1, |leader| leader.fd.as_raw_fd());
-    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It requests
-    // nothing that would write to our memory, and the path that it may point to is that of the
-    // spec, which outlives the call.
-    let fd = check(unsafe { sys::perf_event_open(attr, pid, cpu, leader, flags) })?;
-    // SAFETY: the descriptor is new and owned by nothing else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn id(event: BorrowedFd<'_>) -> Result<u64, Errno> {
-    let mut id = 0;
-    // SAFETY: the kernel writes eight bytes to `id`.
-    check(unsafe { sys::ioctls::ID(event.as_raw_fd(), &raw mut id) })?;
-    Ok(id)
-}
-
-fn check(result: RawFd) -> Result<RawFd, Errno> {
-    if result >= 0 {
-        return Ok(result);
-    }
-    let error = io::Error::last_os_error();
-    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    kernel::open(attr, monitored, cpu, leader.map(AsFd::as_fd))
 }
 
 #[cfg(test)]

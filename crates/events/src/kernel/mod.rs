@@ -14,64 +14,29 @@ use rustix::io::Errno;
 use crate::attr::setup::Setup;
 use crate::request::target_threads::MonitoredThreads;
 
-/// Opens the event on one CPU: disabled, or as a member of the group that `leader` leads on the
-/// same CPU for the same thread.
+/// Opens the event of the attribute, of these threads on one CPU, or on any: as a member of the
+/// group that `leader` leads in the same place, if there is one. A path that the attribute points
+/// to must outlive the call.
 pub(crate) fn open(
-    setup: &Setup,
-    monitored: MonitoredThreads<'_>,
-    cpu: u32,
-    leader: Option<BorrowedFd<'_>>,
-) -> Result<OwnedFd, Errno> {
-    let mut attr = setup.attr();
-    let folder = match monitored {
-        MonitoredThreads::Thread(tid) => return open_attr(&mut attr, tid, Some(cpu), leader),
-        MonitoredThreads::Everybody => return open_attr(&mut attr, -1, Some(cpu), leader),
-        MonitoredThreads::Cgroup(folder) => folder,
-    };
-    let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
-    let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
-    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC | sys::bindings::PERF_FLAG_PID_CGROUP;
-    // SAFETY: as in `open_attr`; the folder's descriptor is open during the call.
-    let fd = check(unsafe {
-        sys::perf_event_open(&raw mut attr, folder.as_raw_fd(), cpu, leader, flags.into())
-    })?;
-    // SAFETY: the descriptor is new and owned by nothing else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Opens the event of the attribute, for one thread (0 is the caller, -1 all of them) on one CPU,
-/// or on any. A path that it points to must outlive the call.
-pub(crate) fn open_attr(
     attr: &mut sys::bindings::perf_event_attr,
-    tid: Tid,
+    monitored: MonitoredThreads<'_>,
     cpu: Option<u32>,
     leader: Option<BorrowedFd<'_>>,
 ) -> Result<OwnedFd, Errno> {
+    let (id, flag) = match monitored {
+        MonitoredThreads::Thread(tid) => (tid, 0),
+        MonitoredThreads::Everybody => (-1, 0),
+        MonitoredThreads::Cgroup(folder) => {
+            (folder.as_raw_fd(), sys::bindings::PERF_FLAG_PID_CGROUP)
+        }
+    };
     let cpu = cpu.map_or(Ok(-1), |cpu| i32::try_from(cpu).map_err(|_| Errno::INVAL))?;
     let leader = leader.map_or(-1, |leader| leader.as_raw_fd());
-    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
+    let flags = (sys::bindings::PERF_FLAG_FD_CLOEXEC | flag).into();
     // SAFETY: the attribute is a valid structure of the size that it states, or larger. It requests
     // nothing that would write to our memory, and a path that it points to is that of a spec, which
-    // outlives the call.
-    let fd = check(unsafe { sys::perf_event_open(attr, tid, cpu, leader, flags) })?;
-    // SAFETY: the descriptor is new and owned by nothing else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Opens the event of the attribute for one thread (0 is the caller) on any CPU.
-fn open_anywhere(attr: sys::bindings::perf_event_attr, tid: Tid) -> Result<OwnedFd, Errno> {
-    open_plain(attr, tid, -1)
-}
-
-fn open_plain(
-    mut attr: sys::bindings::perf_event_attr,
-    tid: Tid,
-    cpu: i32,
-) -> Result<OwnedFd, Errno> {
-    let flags = sys::bindings::PERF_FLAG_FD_CLOEXEC.into();
-    // SAFETY: the attribute is a valid structure of the size that it states, or larger. It asks
-    // for nothing that would write to our memory.
-    let fd = check(unsafe { sys::perf_event_open(&raw mut attr, tid, cpu, -1, flags) })?;
+    // outlives the call. The folder's descriptor is open during the call.
+    let fd = check(unsafe { sys::perf_event_open(attr, id, cpu, leader, flags) })?;
     // SAFETY: the descriptor is new and owned by nothing else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -90,7 +55,7 @@ pub(crate) fn open_counter(setup: &Setup) -> Result<OwnedFd, Errno> {
     attr.set_exclude_kernel(like.exclude_kernel());
     attr.set_exclude_hv(like.exclude_hv());
     attr.set_exclude_guest(like.exclude_guest());
-    open_anywhere(attr, 0)
+    open(&mut attr, MonitoredThreads::CALLER, None, None)
 }
 
 /// Opens an event that counts the event of `setup`, and writes a READ record as a thread ends.
@@ -120,8 +85,7 @@ pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<Own
     attr.set_comm(0);
     attr.set_comm_exec(0);
     attr.set_task(0);
-    let cpu = i32::try_from(cpu).map_err(|_| Errno::INVAL)?;
-    open_plain(attr, tid, cpu)
+    open(&mut attr, MonitoredThreads::Thread(tid), Some(cpu), None)
 }
 
 /// Opens an event that counts nothing and is not inherited ([`ContextPin`](crate::ContextPin)).
@@ -134,7 +98,7 @@ pub(crate) fn open_context_pin(tid: Tid) -> Result<OwnedFd, Errno> {
     };
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
-    open_anywhere(attr, tid)
+    open(&mut attr, MonitoredThreads::Thread(tid), None, None)
 }
 
 /// Redirects the samples of `event` to the ring of `leader`, which must be on the same CPU.

@@ -21,6 +21,7 @@ use prof_model::Tid;
 use rustix::io::Errno;
 
 use crate::kernel;
+use crate::request::target_threads::MonitoredThreads;
 
 /// Makes probes reach every program, until it is dropped.
 #[derive(Debug, Default)]
@@ -76,7 +77,7 @@ fn pin(thread: Tid) -> Result<OwnedFd, Errno> {
     attr.set_inherit(1);
     attr.set_exclude_kernel(1);
     attr.set_exclude_hv(1);
-    kernel::open_attr(&mut attr, thread, None, None)
+    kernel::open(&mut attr, MonitoredThreads::Thread(thread), None, None)
 }
 
 /// A probe of all threads, which is never enabled: the breakpoints are written into all programs,
@@ -87,7 +88,7 @@ fn hold(mut probe: sys::perf_event_attr) -> Result<OwnedFd, Errno> {
     probe.set_disabled(1);
     let cpus = crate::system::online_cpus().map_err(|_| Errno::NODEV)?;
     let cpu = cpus.first().copied().ok_or(Errno::NODEV)?;
-    kernel::open_attr(&mut probe, -1, Some(cpu), None)
+    kernel::open(&mut probe, MonitoredThreads::Everybody, Some(cpu), None)
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use prof_model::Fallback;
 use crate::attr::setup::{Reports, Sampling, Scope, Setup, Tracking};
 use crate::kernel;
 use crate::kernel::ring::Ring;
+use crate::request::target_threads::MonitoredThreads;
 
 /// Lower rates are not measured.
 const MODEST_HERTZ: u64 = 9_999;
@@ -98,7 +99,7 @@ fn gaps(setup: &Setup) -> Option<Vec<Duration>> {
         enable_on_exec: false,
         ..setup.clone()
     };
-    let event = kernel::open_attr(&mut own.attr(), 0, None, None).ok()?;
+    let event = kernel::open(&mut own.attr(), MonitoredThreads::CALLER, None, None).ok()?;
     let mut ring = Ring::map(event.as_fd(), RING).ok()?;
     kernel::enable(event.as_fd()).ok()?;
     let mut gaps = Vec::with_capacity(SAMPLES);

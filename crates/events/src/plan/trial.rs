@@ -4,6 +4,7 @@ use perf_event_open_sys::bindings as sys;
 use rustix::io::Errno;
 
 use crate::kernel;
+use crate::request::target_threads::MonitoredThreads;
 
 /// Permissions, each tried by opening the simplest event that needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,12 +28,11 @@ impl Trial {
     ///
     /// The kernel's error (perf_event_open(2)).
     pub fn run(self) -> Result<(), Errno> {
-        let mut attr = self.attr();
-        match self {
-            Self::WholeCpu(cpu) => kernel::open_attr(&mut attr, -1, Some(cpu), None),
-            _ => kernel::open_attr(&mut attr, 0, None, None),
-        }
-        .map(drop)
+        let (monitored, cpu) = match self {
+            Self::WholeCpu(cpu) => (MonitoredThreads::Everybody, Some(cpu)),
+            _ => (MonitoredThreads::CALLER, None),
+        };
+        kernel::open(&mut self.attr(), monitored, cpu, None).map(drop)
     }
 
     fn attr(self) -> sys::perf_event_attr {

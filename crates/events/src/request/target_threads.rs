@@ -38,12 +38,17 @@ pub struct CpuWide {
 /// The threads whose event is opened on a CPU.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum MonitoredThreads<'a> {
-    /// A thread's.
+    /// A thread's; 0 is the caller.
     Thread(Tid),
     /// All threads.
     Everybody,
     /// All threads of the cgroup with this folder.
     Cgroup(BorrowedFd<'a>),
+}
+
+impl MonitoredThreads<'_> {
+    /// The calling thread's.
+    pub(crate) const CALLER: Self = Self::Thread(0);
 }
 
 impl Threads {

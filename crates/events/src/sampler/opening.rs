@@ -174,14 +174,16 @@ impl<'a> Opening<'a> {
             let group = leader.and_then(|leader| fds.get(leader)).map(AsFd::as_fd);
             let defined = Definition::new(&setup.spec).map(|defined| defined.map(Arc::new));
             setup.definition = defined.as_ref().ok().cloned().flatten();
-            let monitored =
-                |setup: &Setup| self.request.threads.monitored(tid, setup.only_tracks());
-            let open = |setup: &Setup| kernel::open(setup, monitored(setup), cpu, group);
+            let open_in = |setup: &Setup, group| {
+                let monitored = self.request.threads.monitored(tid, setup.only_tracks());
+                kernel::open(&mut setup.attr(), monitored, Some(cpu), group)
+            };
+            let open = |setup: &Setup| open_in(setup, group);
             let asked = setup.sampling;
             let (fd, setup, mut said) =
                 fallback::fall_back(setup, self.system, open).map_err(|refused| {
                     let Refused { errno, setup } = refused;
-                    let alone = || kernel::open(&setup, monitored(&setup), cpu, None).is_ok();
+                    let alone = || open_in(&setup, None).is_ok();
                     match leads {
                         Some(leads) if errno == Errno::INVAL && alone() => {
                             refusal::of_member(&setup.spec, &leads.setup.spec)
@@ -277,7 +279,8 @@ impl<'a> Opening<'a> {
                 .request
                 .threads
                 .monitored(tid, event.setup.only_tracks());
-            let fd = kernel::open(&event.setup, monitored, cpu, leader).map_err(refused)?;
+            let fd = kernel::open(&mut event.setup.attr(), monitored, Some(cpu), leader)
+                .map_err(refused)?;
             let id = kernel::id(fd.as_fd()).map_err(refused)?;
             if let Some(stream) = stream
                 && let Some(ring) = stream.events.first()

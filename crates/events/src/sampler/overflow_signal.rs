@@ -88,6 +88,7 @@ mod tests {
     use crate::Ring;
     use crate::attr::setup::{Sampling, Scope, Setup};
     use crate::names::EventSpec;
+    use crate::request::target_threads::MonitoredThreads;
     use crate::wait_readable;
 
     /// Goes on until that many samples are in the ring.
@@ -105,7 +106,8 @@ mod tests {
         setup.scope = Scope::Thread;
         // So that everybody may.
         setup.spec.modifiers.kernel = false;
-        let event = kernel::open_attr(&mut setup.attr(), 0, None, None).expect("a clock");
+        let event =
+            kernel::open(&mut setup.attr(), MonitoredThreads::CALLER, None, None).expect("a clock");
         let mut ring = Ring::map(event.as_fd(), 64 << 10).expect("a ring");
         let events = || [event.as_fd()].into_iter();
         let mut overflow_signal = OverflowSignal::begin(events()).expect("a descriptor");
