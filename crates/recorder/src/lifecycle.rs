@@ -12,6 +12,7 @@ use crate::control::{Command, ControlPipe};
 use crate::error::Error;
 use crate::launch;
 use crate::options::{Delay, Schedule};
+use crate::queue::message::{Known, Message};
 use crate::source::Source;
 
 /// The target, as far as the end of recording depends on it.
@@ -39,7 +40,7 @@ pub(crate) struct RecordingControl<'a> {
     commands: Option<ControlPipe>,
     stop_requested: bool,
     rotation_requested: bool,
-    toggles: Vec<(bool, u64)>,
+    toggles: Vec<Message>,
     signals: &'a Signals,
     stop: Option<Stop>,
     /// Whether the command got a signal to end.
@@ -104,8 +105,8 @@ impl<'a> RecordingControl<'a> {
         std::mem::take(&mut self.rotation_requested)
     }
 
-    /// When sampling was enabled (`true`) or disabled, since the last call.
-    pub(crate) fn take_toggles(&mut self) -> impl Iterator<Item = (bool, u64)> {
+    /// When sampling was enabled or disabled, since the last call.
+    pub(crate) fn take_toggles(&mut self) -> impl Iterator<Item = Message> {
         self.toggles.drain(..)
     }
 
@@ -193,7 +194,8 @@ impl<'a> RecordingControl<'a> {
         source.set_sampling(on)?;
         // The change took effect between these two times.
         let time = if on { before } else { system::monotonic_now() };
-        self.toggles.push((on, time));
+        let what = if on { Known::Enabled } else { Known::Disabled };
+        self.toggles.push(Message { time, what });
         Ok(())
     }
 

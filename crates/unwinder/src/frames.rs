@@ -11,6 +11,8 @@ pub(crate) struct Frames<'a> {
     elided: u32,
     /// The index of the oldest frame in the ring.
     oldest: usize,
+    /// How many came from live memory.
+    remote_read: u16,
 }
 
 impl<'a> Frames<'a> {
@@ -21,6 +23,7 @@ impl<'a> Frames<'a> {
             limit: limit.max(2),
             elided: 0,
             oldest: 0,
+            remote_read: 0,
         }
     }
 
@@ -31,6 +34,12 @@ impl<'a> Frames<'a> {
         } else {
             self.push_in_ring(address);
         }
+    }
+
+    /// Counts the frame that was pushed last as one that live memory led to, if it did.
+    #[inline]
+    pub(crate) fn count_remote(&mut self, from_live: bool) {
+        self.remote_read = self.remote_read.saturating_add(u16::from(from_live));
     }
 
     fn push_in_ring(&mut self, address: u64) {
@@ -65,9 +74,9 @@ impl<'a> Frames<'a> {
     }
 
     /// Puts the frames in order; returns the note on them after a walk.
-    pub(crate) fn finish(self, end: StackEnd, remote_read: u16) -> StackNote {
+    pub(crate) fn finish(self, end: StackEnd) -> StackNote {
         let mut note = StackNote {
-            remote_read,
+            remote_read: self.remote_read,
             ..StackNote::new(end)
         };
         if self.elided > 0 {
@@ -93,7 +102,7 @@ mod tests {
             frames.replace_last(address);
         }
         assert_eq!(frames.count() as u64, count);
-        let note = frames.finish(StackEnd::Root, 0);
+        let note = frames.finish(StackEnd::Root);
         assert_eq!((note.elided, note.elided_at), cut);
         assert_eq!((buffer[0], &buffer[1..]), (99, expected));
     }

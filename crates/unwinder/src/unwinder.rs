@@ -146,6 +146,6 @@ fn unwind_in<'w>(
 ) -> StackNote {
     let mut frames = Frames::new(frames, FRAME_LIMIT);
     let mut code = ProcessCode::new(code, target);
-    let (end, remote_read) = walk(sampled, &mut code, stack, &mut frames);
-    frames.finish(end, remote_read)
+    let end = walk(sampled, &mut code, stack, &mut frames);
+    frames.finish(end)
 }

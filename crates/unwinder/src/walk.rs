@@ -30,18 +30,18 @@ enum Next {
     KernelChain(RangeInclusive<usize>),
 }
 
-/// Walks to the end; returns why it ended, and how many frames came from live memory.
+/// Walks to the end; returns why it ended.
 pub(crate) fn walk<'w>(
     sampled: &Frame,
     code: &mut ProcessCode<'w>,
     stack: &mut Stack<'w>,
     frames: &mut Frames<'_>,
-) -> (StackEnd, u16) {
+) -> StackEnd {
     if is_between_programs(sampled, code, stack) {
-        return (StackEnd::NoUserState, 0);
+        return StackEnd::NoUserState;
     }
     let (mut frame, mut evidence) = (*sampled, Evidence::default());
-    let (mut descents, mut remote_read) = (0, 0_u16);
+    let mut descents = 0;
     frames.push(frame.program_counter());
     for _ in 0..STEPS {
         if let Some(found) = fast::advance(&mut frame, code, stack, frames) {
@@ -66,16 +66,16 @@ pub(crate) fn walk<'w>(
                         let address = stack.kernel_callchain(index).unwrap_or(0);
                         frames.push(address.wrapping_sub(1));
                     }
-                    return (StackEnd::Root, remote_read);
+                    return StackEnd::Root;
                 }
-                Err(end) => return (end, remote_read),
+                Err(end) => return end,
             }
             stack.reach(frame.stack_pointer());
             frames.push(frame.lookup_address());
         }
-        remote_read = remote_read.saturating_add(u16::from(evidence.from_live));
+        frames.count_remote(evidence.from_live);
     }
-    (StackEnd::FrameLimit, remote_read)
+    StackEnd::FrameLimit
 }
 
 /// Whether the sample hit `exec` in the kernel: the registers are still those of the previous

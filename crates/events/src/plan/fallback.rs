@@ -201,6 +201,14 @@ fn by_the_clock(setup: &Setup) -> Option<Setup> {
     })
 }
 
+/// What the kernel accepted: the event, its request, and how that differs from the first one.
+#[derive(Debug)]
+pub(crate) struct Accepted<T> {
+    pub(crate) event: T,
+    pub(crate) setup: Setup,
+    pub(crate) fallbacks: Vec<Fallback>,
+}
+
 /// The kernel's last error, and its request.
 #[derive(Debug)]
 pub(crate) struct Refused {
@@ -217,13 +225,17 @@ pub(crate) fn fall_back<T>(
     mut setup: Setup,
     system: &System,
     mut open: impl FnMut(&Setup) -> Result<T, Errno>,
-) -> Result<(T, Setup, Vec<Fallback>), Refused> {
+) -> Result<Accepted<T>, Refused> {
     let mut fallbacks = Vec::new();
     loop {
         match open(&setup) {
-            Ok(opened) => {
+            Ok(event) => {
                 let Some((next, fallback)) = better(&setup, system) else {
-                    return Ok((opened, setup, fallbacks));
+                    return Ok(Accepted {
+                        event,
+                        setup,
+                        fallbacks,
+                    });
                 };
                 setup = next;
                 fallbacks.push(fallback);
@@ -297,7 +309,7 @@ mod tests {
     fn check(kernel: &Kernel, setup: Setup, expected: Result<(&str, &[&str]), Errno>) {
         let result = fall_back(setup, &system(), |setup| kernel.open(setup));
         let result = match result {
-            Ok((_, setup, fallbacks)) => Ok((setup.spec.to_string(), fallbacks)),
+            Ok(accepted) => Ok((accepted.setup.spec.to_string(), accepted.fallbacks)),
             Err(refused) => Err(refused.errno),
         };
         match (result, expected) {
@@ -402,9 +414,9 @@ mod tests {
                 no_pmu,
                 ..Kernel::default()
             };
-            let (_, setup, said) = fall_back(setup, &system, |setup| kernel.open(setup)).unwrap();
-            let said: Vec<String> = said.iter().map(Fallback::to_string).collect();
-            (setup.spec.to_string(), said.join("\n"))
+            let accepted = fall_back(setup, &system, |setup| kernel.open(setup)).unwrap();
+            let said: Vec<String> = accepted.fallbacks.iter().map(Fallback::to_string).collect();
+            (accepted.setup.spec.to_string(), said.join("\n"))
         };
         let (event, said) = chosen(true, false, usual());
         assert_eq!(event, "cpu-clock");
@@ -445,8 +457,10 @@ mod tests {
         };
         let opened = |kernel: Kernel| {
             let opened = fall_back(lbr(), &system(), |setup| kernel.open(setup));
-            let (_, setup, said) = opened.expect("something");
-            (setup.spec.name, setup.stacks, said.len())
+            let Accepted {
+                setup, fallbacks, ..
+            } = opened.expect("something");
+            (setup.spec.name, setup.stacks, fallbacks.len())
         };
         let with = |index| Stacks::LastBranches {
             index,
@@ -509,7 +523,7 @@ mod tests {
         check(&sandbox, off_cpu(), Err(Errno::PERM));
 
         let opened = fall_back(off_cpu(), &system(), |setup| user.open(setup));
-        let (_, switches, _) = opened.expect("SWITCH records");
+        let switches = opened.expect("SWITCH records").setup;
         assert!(switches.only_switches() && !off_cpu().only_switches());
         let attr = switches.attr();
         assert_eq!((attr.context_switch(), attr.exclude_kernel()), (1, 1));

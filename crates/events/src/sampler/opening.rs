@@ -15,7 +15,7 @@ use crate::kernel;
 use crate::kernel::probe_reach::ProbeReach;
 use crate::kernel::ring::Ring;
 use crate::plan::fallback;
-use crate::plan::fallback::Refused;
+use crate::plan::fallback::{Accepted, Refused};
 use crate::plan::measured_period;
 use crate::plan::refusal;
 use crate::plan::sample_cost;
@@ -180,17 +180,16 @@ impl<'a> Opening<'a> {
             };
             let open = |setup: &Setup| open_in(setup, group);
             let asked = setup.sampling;
-            let (fd, setup, mut said) =
-                fallback::fall_back(setup, self.system, open).map_err(|refused| {
-                    let Refused { errno, setup } = refused;
-                    let alone = || open_in(&setup, None).is_ok();
-                    match leads {
-                        Some(leads) if errno == Errno::INVAL && alone() => {
-                            refusal::of_member(&setup.spec, &leads.setup.spec)
-                        }
-                        _ => self.open_error(&setup, tid, cpu, errno),
+            let accepted = fallback::fall_back(setup, self.system, open).map_err(|refused| {
+                let Refused { errno, setup } = refused;
+                let alone = || open_in(&setup, None).is_ok();
+                match leads {
+                    Some(leads) if errno == Errno::INVAL && alone() => {
+                        refusal::of_member(&setup.spec, &leads.setup.spec)
                     }
-                })?;
+                    _ => self.open_error(&setup, tid, cpu, errno),
+                }
+            })?;
             // With the permission to probe, but not to define the probe, the target's `fork` would
             // fail.
             defined.map_err(|source| Error::System {
@@ -198,6 +197,11 @@ impl<'a> Opening<'a> {
                        /sys/kernel/tracing)",
                 source,
             })?;
+            let Accepted {
+                event: fd,
+                setup,
+                fallbacks: mut said,
+            } = accepted;
             let (setup, slower) = sample_cost::limited(setup, asked);
             if let Some(slower) = slower {
                 said.retain(|fallback| !matches!(fallback, Fallback::Rate { .. }));

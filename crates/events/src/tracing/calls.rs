@@ -62,37 +62,55 @@ pub(super) fn registers(tid: Tid, buffer: &mut [u8]) -> Result<usize, Errno> {
     Ok(vector.iov_len.min(buffer.len()))
 }
 
+/// The answer of waitid.
+struct Waited {
+    tid: Tid,
+    /// CLD_EXITED or such.
+    code: i32,
+    status: i32,
+}
+
+impl Waited {
+    fn is_stop(&self) -> bool {
+        matches!(self.code, libc::CLD_TRAPPED | libc::CLD_STOPPED)
+    }
+}
+
 /// The next thread of ours that has stopped, and the status of its stop.
 pub(super) fn next_stop() -> Option<(Tid, i32)> {
-    let (tid, code, status) = wait(libc::P_ALL, 0, libc::WSTOPPED)?;
-    matches!(code, libc::CLD_TRAPPED | libc::CLD_STOPPED).then_some((tid, status))
+    let waited = wait(libc::P_ALL, 0, libc::WSTOPPED)?;
+    waited.is_stop().then_some((waited.tid, waited.status))
 }
 
 /// The next thread of ours that has ended, other than `spared`; its remains are removed.
 pub(super) fn next_ended(spared: Option<Pid>) -> Option<Tid> {
-    let (tid, code, _) = wait(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)?;
+    let waited = wait(libc::P_ALL, 0, libc::WEXITED | libc::WNOWAIT)?;
     // A stop that came just now is found by the next look for stops.
-    if Some(tid) == spared || matches!(code, libc::CLD_TRAPPED | libc::CLD_STOPPED) {
+    if Some(waited.tid) == spared || waited.is_stop() {
         return None;
     }
-    let id = libc::id_t::try_from(tid).ok()?;
+    let id = libc::id_t::try_from(waited.tid).ok()?;
     wait(libc::P_PID, id, libc::WEXITED)?;
-    Some(tid)
+    Some(waited.tid)
 }
 
-/// waitid for what this thread traces or has created, without waiting: id, CLD_ code and status.
-fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Option<(Tid, i32, i32)> {
+/// waitid for what this thread traces or has created, without waiting.
+fn wait(kind: libc::idtype_t, id: libc::id_t, options: i32) -> Option<Waited> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = options | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
     // SAFETY: the kernel writes to `info`, which has the size for it.
     check(unsafe { libc::waitid(kind, id, info.as_mut_ptr(), options) }.into()).ok()?;
     // SAFETY: zeros are a valid siginfo_t, and the kernel has written one for SIGCHLD over them,
     // if anything.
-    let (tid, code, status) = unsafe {
+    let waited = unsafe {
         let info = info.assume_init();
-        (info.si_pid(), info.si_code, info.si_status())
+        Waited {
+            tid: info.si_pid(),
+            code: info.si_code,
+            status: info.si_status(),
+        }
     };
-    (tid != 0).then_some((tid, code, status))
+    (waited.tid != 0).then_some(waited)
 }
 
 /// A request whose data is a number, or an address that the caller answers for.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use prof_events::{Opened, Sampling};
-use prof_model::{Coverage, Fallback, Unsampled, UnsampledCode};
+use prof_model::{Coverage, Fallback, Pid, Processes, Tid, Unsampled, UnsampledCode};
 
 /// One event's counts and samples of a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +70,13 @@ impl Samples {
     }
 }
 
+/// The names of a thread and its process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ThreadName {
+    process: Arc<str>,
+    thread: Arc<str>,
+}
+
 /// The threads of one name.
 #[derive(Debug)]
 pub(super) struct CoverageByName {
@@ -92,12 +99,32 @@ struct Expected {
     came: u64,
 }
 
+impl ThreadName {
+    /// The name of a thread; as in reports, ids if names are unknown.
+    pub(super) fn of(pid: Pid, tid: Tid, processes: &Processes) -> Self {
+        let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
+        let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());
+        Self {
+            process: name(pid).unwrap_or_else(|| Arc::clone(&thread)),
+            thread,
+        }
+    }
+
+    /// That of all threads without a better one.
+    pub(super) fn others() -> Self {
+        Self {
+            process: "others".into(),
+            thread: "others".into(),
+        }
+    }
+}
+
 impl CoverageByName {
-    pub(super) fn new((process, thread): &(Arc<str>, Arc<str>)) -> Self {
+    pub(super) fn new(name: &ThreadName) -> Self {
         Self {
             coverage: Coverage {
-                process: process.to_string(),
-                thread: thread.to_string(),
+                process: name.process.to_string(),
+                thread: name.thread.to_string(),
                 ..Coverage::default()
             },
             long: Expected::default(),
@@ -210,7 +237,7 @@ mod tests {
     #[test]
     fn hits_outside_the_sampled_range_are_not_missing() {
         let check_lossy = |lost, half_blind, threads: &[(u64, u64, u64)], unseen: u64| {
-            let mut named = CoverageByName::new(&("dd".into(), "dd".into()));
+            let mut named = CoverageByName::new(&ThreadName::others());
             for &(used, period, samples) in threads {
                 let age = samples * period;
                 let counted = Counted {
@@ -248,7 +275,7 @@ mod tests {
     #[test]
     fn throttled_time_is_not_user_or_kernel_time() {
         let check = |ptrace: &[(u64, u64)], samples: u64, unseen: u64| {
-            let mut named = CoverageByName::new(&("dd".into(), "dd".into()));
+            let mut named = CoverageByName::new(&ThreadName::others());
             let (used, period) = (10_000_000, 10_000);
             let age = samples * period;
             let mut counted = Counted {

@@ -8,13 +8,12 @@
 mod by_name;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 
 use prof_events::{Opened, SamplePeriod};
 use prof_model::{Coverage, Pid, Processes, Tid, Unsampled};
 use prof_perfdata::{Record, Sample, Stamp, Throttle};
 
-use by_name::{Counted, CoverageByName, Samples, half_blind, unsampled};
+use by_name::{Counted, CoverageByName, Samples, ThreadName, half_blind, unsampled};
 
 /// Adds up the work of threads, and weighs their samples.
 #[derive(Debug, Default)]
@@ -33,7 +32,7 @@ pub(crate) struct CoverageTracker {
     ended: VecDeque<Tid>,
     /// The counts that READ records reported, by event.
     reported: HashMap<u64, u64>,
-    names: BTreeMap<(Arc<str>, Arc<str>), CoverageByName>,
+    names: BTreeMap<ThreadName, CoverageByName>,
     /// The name of the covered event, if there are several.
     event: Option<String>,
     /// The code that it counts and does not sample.
@@ -44,8 +43,8 @@ pub(crate) struct CoverageTracker {
 #[derive(Debug, Default)]
 struct Thread {
     pid: Pid,
-    /// The names of its process and its own, once it has ended.
-    names: Option<(Arc<str>, Arc<str>)>,
+    /// Its name, once it has ended.
+    name: Option<ThreadName>,
     events: Vec<Counted>,
     samples: Samples,
 }
@@ -142,7 +141,7 @@ impl CoverageTracker {
     /// main one has ended, and the thread goes on under its id.
     fn exec(&mut self, pid: Pid, processes: &Processes) {
         let goes_on = |(tid, thread): &(&Tid, &Thread)| {
-            thread.pid == pid && **tid != pid && thread.names.is_none()
+            thread.pid == pid && **tid != pid && thread.name.is_none()
         };
         let thread = self.threads.iter().find(goes_on).map(|(&tid, _)| tid);
         if let Some(thread) = thread.and_then(|tid| self.threads.remove(&tid)) {
@@ -151,16 +150,16 @@ impl CoverageTracker {
         }
     }
 
-    /// A thread ends. Its names are still known.
+    /// A thread ends. Its name is still known.
     fn end(&mut self, (pid, tid): (Pid, Tid), processes: &Processes) {
         let thread = self.threads.entry(tid).or_default();
         thread.pid = pid;
-        thread.names = Some(names(pid, tid, processes));
+        thread.name = Some(ThreadName::of(pid, tid, processes));
         self.ended.push_back(tid);
         if self.ended.len() > Self::WAITING
             && let Some(oldest) = self.ended.pop_front()
             && let Some(thread) = self.threads.get(&oldest)
-            && thread.names.is_some()
+            && thread.name.is_some()
         {
             self.begin(oldest, processes);
         }
@@ -234,7 +233,7 @@ impl CoverageTracker {
             let owner = owner.filter(|tid| self.threads.contains_key(tid));
             let thread = self.threads.entry(owner.unwrap_or(0)).or_default();
             if owner.is_none() {
-                thread.names = Some(others());
+                thread.name = Some(ThreadName::others());
             }
             thread.take_part(id, rest, self.excludes_children);
         }
@@ -280,15 +279,12 @@ impl CoverageTracker {
         if thread.samples.number == 0 && thread.events.iter().all(|counted| counted.used == 0) {
             return;
         }
-        let names = (thread.names).unwrap_or_else(|| names(thread.pid, tid, processes));
-        let names = match self.names.len() < Self::NAMES || self.names.contains_key(&names) {
-            true => names,
-            false => others(),
+        let name = (thread.name).unwrap_or_else(|| ThreadName::of(thread.pid, tid, processes));
+        let name = match self.names.len() < Self::NAMES || self.names.contains_key(&name) {
+            true => name,
+            false => ThreadName::others(),
         };
-        let named = self
-            .names
-            .entry(names)
-            .or_insert_with_key(CoverageByName::new);
+        let named = (self.names.entry(name)).or_insert_with_key(CoverageByName::new);
         named.add(thread.samples, &thread.events, self.half_blind);
     }
 }
@@ -320,18 +316,6 @@ fn living(processes: &Processes) -> BTreeMap<Tid, Pid> {
         .iter()
         .flat_map(|(pid, process)| process.threads().map(move |tid| (tid, pid)));
     threads.collect()
-}
-
-/// The name of all threads without a better one.
-fn others() -> (Arc<str>, Arc<str>) {
-    ("others".into(), "others".into())
-}
-
-/// The names of a process and its thread; as in reports, ids if they are unknown.
-fn names(pid: Pid, tid: Tid, processes: &Processes) -> (Arc<str>, Arc<str>) {
-    let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
-    let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());
-    (name(pid).unwrap_or_else(|| thread.clone()), thread)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use prof_model::Pid;
 use prof_procfs::{Maps, Task};
 
 use crate::queue::message::{StackCopy, StackTail};
+use crate::queue::record_queue::TailInBatch;
 
 /// Reads the tails of stacks that filled their dumps.
 #[derive(Debug)]
@@ -17,8 +18,8 @@ pub(crate) struct TailReader {
     limit: u64,
     /// Mappings that contain stacks, by process: only a hint, as the memory must match the dump.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
-    /// The tails read in this pass over the rings, by process, with their positions in the batch.
-    in_pass: Vec<(Pid, StackTail, usize)>,
+    /// The tails read in this pass over the rings, by process.
+    in_pass: Vec<(Pid, TailInBatch)>,
     /// Stacks, in this pass, of processes whose memory may not be read.
     refused: u32,
 }
@@ -64,27 +65,30 @@ impl TailReader {
 
     /// The tail for this dump, if it was read in this pass for another sample of the thread: the
     /// live target has the same for both.
-    pub(crate) fn read_in_pass(&self, stack: &StackCopy) -> Option<(StackTail, usize)> {
+    pub(crate) fn read_in_pass(&self, stack: &StackCopy) -> Option<TailInBatch> {
         let start = overlap(stack)?;
-        let covers = |(pid, tail, _): &&(Pid, StackTail, usize)| {
+        let covers = |(pid, TailInBatch { tail, .. }): &&(Pid, TailInBatch)| {
             let read = tail.start..tail.start + tail.length as u64;
             let is_of_it = tail.mapping.0 <= stack.start && stack.start < tail.mapping.1;
             *pid == stack.pid && is_of_it && read.contains(&start)
         };
-        let (_, tail, at) = self.in_pass.iter().find(covers)?;
+        let (_, TailInBatch { tail, at }) = self.in_pass.iter().find(covers)?;
         let before = (start - tail.start) as usize;
         let rest = StackTail {
             start,
             length: tail.length - before,
             ..*tail
         };
-        Some((rest, at + before))
+        Some(TailInBatch {
+            tail: rest,
+            at: at + before,
+        })
     }
 
-    /// This tail was read, and is in the batch from `at` on.
-    pub(crate) fn share_in_pass(&mut self, pid: Pid, tail: StackTail, at: usize) {
+    /// This tail was read for a thread of the process.
+    pub(crate) fn share_in_pass(&mut self, pid: Pid, read: TailInBatch) {
         if self.in_pass.len() < Self::SHARED {
-            self.in_pass.push((pid, tail, at));
+            self.in_pass.push((pid, read));
         }
     }
 
@@ -186,7 +190,7 @@ mod tests {
         let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT);
         let mut out = vec![1, 2, 3];
         let tail = tail_reader.read(&part, &mut out).expect("more");
-        tail_reader.share_in_pass(part.pid, tail, 3);
+        tail_reader.share_in_pass(part.pid, TailInBatch { tail, at: 3 });
         let check = |start, pid, expected: Option<u64>| {
             let other = StackCopy {
                 pid: part.pid + pid,
@@ -195,7 +199,7 @@ mod tests {
             };
             let found = tail_reader.read_in_pass(&other);
             let length = |skipped| tail.length - skipped as usize;
-            let placed = |(it, at): (StackTail, usize)| (it.start, it.length, at);
+            let placed = |it: TailInBatch| (it.tail.start, it.tail.length, it.at);
             let expected = expected.map(|it| (tail.start + it, length(it), 3 + it as usize));
             assert_eq!(found.map(placed), expected, "{start}");
         };

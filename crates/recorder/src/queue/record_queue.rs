@@ -30,8 +30,26 @@ struct Entry {
     content: Content,
     start: usize,
     length: usize,
-    /// The tail of the sample's stack, and its position in `bytes`.
-    tail: Option<(StackTail, usize)>,
+    tail: Option<TailInBatch>,
+}
+
+/// The tail of a sample's stack, and the position of its bytes in the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TailInBatch {
+    pub(crate) tail: StackTail,
+    pub(crate) at: usize,
+}
+
+/// A record or a message, and what was read for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchEntry<'a> {
+    pub(crate) content: Content,
+    /// The record; empty for a message.
+    pub(crate) bytes: &'a [u8],
+    /// The tail of the sample's stack.
+    pub(crate) tail: Option<(StackTail, &'a [u8])>,
+    /// The Python frames of the sample.
+    pub(crate) python: Option<&'a PythonReading>,
 }
 
 /// The counters of the reader thread.
@@ -72,17 +90,18 @@ impl Batch {
     pub(crate) fn push_tail(
         &mut self,
         read: impl FnOnce(&mut Vec<u8>) -> Option<StackTail>,
-    ) -> Option<(StackTail, usize)> {
+    ) -> Option<TailInBatch> {
         let at = self.bytes.len();
         let tail = read(&mut self.bytes)?;
-        self.share_tail(tail, at);
-        Some((tail, at))
+        let read = TailInBatch { tail, at };
+        self.share_tail(read);
+        Some(read)
     }
 
     /// Gives the last sample pushed the stack tail that was read for another sample.
-    pub(crate) fn share_tail(&mut self, tail: StackTail, at: usize) {
+    pub(crate) fn share_tail(&mut self, read: TailInBatch) {
         if let Some(entry) = self.entries.last_mut() {
-            entry.tail = Some((tail, at));
+            entry.tail = Some(read);
         }
     }
 
@@ -92,8 +111,7 @@ impl Batch {
         self.python.push((index, reading));
     }
 
-    /// The Python frames of the sample with this index.
-    pub(crate) fn python(&self, index: usize) -> Option<&PythonReading> {
+    fn python(&self, index: usize) -> Option<&PythonReading> {
         let at = self.python.binary_search_by_key(&index, |&(of, _)| of);
         at.ok().and_then(|at| Some(&self.python.get(at)?.1))
     }
@@ -114,27 +132,22 @@ impl Batch {
         self.entries.is_empty()
     }
 
-    /// The kind of the entry with this index.
-    pub(crate) fn content(&self, index: usize) -> Content {
-        self.entries
-            .get(index)
-            .map_or(Content::Record, |entry| entry.content)
-    }
-
-    /// The record with this index.
-    pub(crate) fn record(&self, index: usize) -> &[u8] {
-        self.entries
-            .get(index)
-            .and_then(|entry| self.bytes.get(entry.start..entry.start + entry.length))
-            .unwrap_or(&[])
-    }
-
-    /// The stack tail of the sample with this index.
-    pub(crate) fn tail(&self, index: usize) -> Option<(StackTail, &[u8])> {
+    /// The entry with this index.
+    pub(crate) fn get(&self, index: usize) -> Option<BatchEntry<'_>> {
         let entry = self.entries.get(index)?;
-        let (tail, at) = entry.tail?;
-        let bytes = self.bytes.get(at..at + tail.length)?;
-        Some((tail, bytes))
+        let bytes = |at: usize, length| self.bytes.get(at..at + length);
+        let with_bytes = |read: TailInBatch| Some((read.tail, bytes(read.at, read.tail.length)?));
+        Some(BatchEntry {
+            content: entry.content,
+            bytes: bytes(entry.start, entry.length)?,
+            tail: entry.tail.and_then(with_bytes),
+            python: self.python(index),
+        })
+    }
+
+    /// All entries.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = BatchEntry<'_>> {
+        (0..self.entries.len()).map_while(|index| self.get(index))
     }
 
     /// Bytes of memory that its records use.
@@ -419,8 +432,8 @@ mod tests {
         let Popped::Batch(batch) = queue.pop(Duration::MAX) else {
             panic!("it waits");
         };
-        assert_eq!(batch.record(0), [7; 2000]);
-        assert!(batch.record(1).is_empty());
+        assert_eq!(batch.get(0).expect("a record").bytes, [7; 2000]);
+        assert!(batch.get(1).is_none());
         queue.recycle(batch);
         let (reused, space) = queue.start();
         assert!(reused.is_empty());

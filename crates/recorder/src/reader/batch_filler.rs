@@ -14,7 +14,7 @@ use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::queue::message::{SampledThread, StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
-use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts};
+use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts, TailInBatch};
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::wakeup::PassSummary;
 
@@ -140,12 +140,11 @@ impl BatchFiller<'_> {
 /// Adds the tail of the last sample's stack.
 fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, is_prompt: bool, batch: &mut Batch) {
     let prompt = |tail| StackTail { is_prompt, ..tail };
-    if let Some((tail, at)) = tail_reader.read_in_pass(stack) {
-        batch.share_tail(prompt(tail), at);
-    } else if let Some((tail, at)) =
-        batch.push_tail(|bytes| tail_reader.read(stack, bytes).map(prompt))
-    {
-        tail_reader.share_in_pass(stack.pid, tail, at);
+    if let Some(TailInBatch { tail, at }) = tail_reader.read_in_pass(stack) {
+        let tail = prompt(tail);
+        batch.share_tail(TailInBatch { tail, at });
+    } else if let Some(read) = batch.push_tail(|bytes| tail_reader.read(stack, bytes).map(prompt)) {
+        tail_reader.share_in_pass(stack.pid, read);
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) struct Reader<'a> {
     /// Samples blocked threads, if the kernel samples no waits.
     blocked_threads: Option<BlockedThreadSampler>,
     /// When sampling was enabled or disabled, until the session knows.
-    toggles: Vec<(bool, u64)>,
+    toggles: Vec<Message>,
     /// The target that may have run before sampling, until it was examined.
     earlier: Option<&'a Target>,
     /// Whether the last pass found records: then another must follow for the order of time.
@@ -157,7 +157,10 @@ impl<'a> Reader<'a> {
         // Before sampling starts: the rings soon fill up.
         system::raise_thread_priority(Ahead::OfThese);
         if schedule.delay != Delay::None {
-            self.toggles.push((false, system::monotonic_now()));
+            self.toggles.push(Message {
+                time: system::monotonic_now(),
+                what: Known::Disabled,
+            });
         }
         let running = start(&mut self.source)?;
         let begin = Instant::now();
@@ -249,15 +252,11 @@ impl<'a> Reader<'a> {
 
     /// Reports when sampling was enabled or disabled.
     fn report_toggles(&mut self, batch: &mut Batch) {
-        for (on, time) in self.toggles.drain(..) {
+        for message in self.toggles.drain(..) {
             if let Some(blocked_threads) = &mut self.blocked_threads {
-                blocked_threads.set_enabled(on);
+                blocked_threads.set_enabled(message.what == Known::Enabled);
             }
-            let what = match on {
-                true => Known::Enabled,
-                false => Known::Disabled,
-            };
-            batch.push_message(Message { time, what });
+            batch.push_message(message);
         }
     }
 

@@ -37,7 +37,7 @@ use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::message::{Content, Known, Message};
 use crate::queue::pending_batches::PendingBatches;
-use crate::queue::record_queue::{Batch, Feedback, Popped, ReaderCounts, RecordQueue};
+use crate::queue::record_queue::{BatchEntry, Feedback, Popped, ReaderCounts, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
 use crate::reader::Outcome;
 use crate::session::allocation::EveryBytes;
@@ -196,10 +196,10 @@ impl Session {
             }
             priority_boost.follow(queue);
             self.reader_has_counted(batch.counts)?;
-            for index in 0..batch.len() {
-                let time = match batch.content(index) {
+            for (index, entry) in batch.iter().enumerate() {
+                let time = match entry.content {
                     Content::Message(message) => Some(message.time),
-                    _ => self.format.time(batch.record(index)),
+                    _ => self.format.time(entry.bytes),
                 };
                 // A record without a time keeps its place.
                 last_time = time.unwrap_or(last_time);
@@ -230,8 +230,10 @@ impl Session {
         for waiting in ready.drain(..) {
             self.turn(waiting.time)?;
             self.chain_builder.unwinds = queue.unwinds();
-            if let Some(batch) = pending.get(waiting.batch) {
-                self.record(batch, waiting.index)?;
+            if let Some(batch) = pending.get(waiting.batch)
+                && let Some(entry) = batch.get(waiting.index)
+            {
+                self.entry(entry)?;
             }
             if self.is_full() {
                 return Ok(());
@@ -293,19 +295,19 @@ impl Session {
         self.output.checkpoint()
     }
 
-    fn record(&mut self, batch: &Batch, index: usize) -> Result<(), WriteError> {
-        if let Content::Message(message) = batch.content(index) {
+    fn entry(&mut self, entry: BatchEntry<'_>) -> Result<(), WriteError> {
+        let bytes = entry.bytes;
+        if let Content::Message(message) = entry.content {
             self.message(message);
             return Ok(());
         }
-        let bytes = batch.record(index);
         let Ok(record) = self.format.parse(bytes) else {
             self.statistics.quality.losses.malformed += 1;
             return Ok(());
         };
         self.statistics.count(&record);
         match &record {
-            Record::Sample(sample) => return self.sample(sample, batch, index),
+            Record::Sample(sample) => return self.sample(sample, entry),
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.trackers.duplicates.forget(task.tid);

@@ -8,7 +8,7 @@ use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::offcpu::tracker::{UnseenWait, WaitSample};
 use crate::queue::message::{Content, StackCopy};
-use crate::queue::record_queue::Batch;
+use crate::queue::record_queue::BatchEntry;
 use crate::session::allocation;
 use crate::session::python::{self, Owner};
 use crate::session::unwind::KnownCode;
@@ -18,14 +18,13 @@ impl Session {
     pub(super) fn sample(
         &mut self,
         sample: &Sample<'_>,
-        batch: &Batch,
-        index: usize,
+        entry: BatchEntry<'_>,
     ) -> Result<(), WriteError> {
         let Some(event) = self.events.get(sample.event) else {
             return Ok(());
         };
-        if let Content::BlockedSample { since } = batch.content(index) {
-            self.blocked(sample, since, (batch, index));
+        if let Content::BlockedSample { since } = entry.content {
+            self.blocked(sample, since, entry);
             return self.write_python_maps();
         }
         if self.trackers.duplicates.contains(sample.tid, sample.id) {
@@ -46,12 +45,11 @@ impl Session {
             self.chain.extend(sample.callchain);
             self.mark(sample);
             self.statistics.count_sample(StackOutcome::of(end));
-            let bytes = batch.record(index);
             if period == sample.period {
-                return self.output.write(bytes);
+                return self.output.write(entry.bytes);
             }
             self.out.clear();
-            self.out.extend_from_slice(bytes);
+            self.out.extend_from_slice(entry.bytes);
             if let Some(attr) = self.format.attr(sample.event) {
                 attr.set_sample_period(&mut self.out, period);
             }
@@ -61,7 +59,7 @@ impl Session {
         let Some(period) = self.weight(sample, period, weight) else {
             return Ok(());
         };
-        let unwound = self.unwind(sample, period, weight, (batch, index));
+        let unwound = self.unwind(sample, period, weight, entry);
         self.write_python_maps()?;
         let Some(outcome) = unwound else {
             return Ok(());
@@ -86,14 +84,13 @@ impl Session {
         sample: &Sample<'_>,
         period: u64,
         weight: Weight,
-        (batch, index): (&Batch, usize),
+        entry: BatchEntry<'_>,
     ) -> Option<StackOutcome> {
-        let tail = batch.tail(index);
         let known = KnownCode {
             processes: &self.processes,
             modules: &self.modules,
         };
-        let mut note = (self.chain_builder).chain(sample, tail, known, &mut self.chain);
+        let mut note = (self.chain_builder).chain(sample, entry.tail, known, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return None;
         }
@@ -103,7 +100,7 @@ impl Session {
         let changed =
             StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
         self.feedback.changed += u32::from(changed);
-        let python = self.add_python(sample, (batch, index), &mut note);
+        let python = self.add_python(sample, entry, &mut note);
         self.mark(sample);
         let stop = self.stop(sample, note.end);
         let outcome = StackOutcome { note, python, stop };
@@ -114,7 +111,7 @@ impl Session {
     fn add_python(
         &mut self,
         sample: &Sample<'_>,
-        (batch, index): (&Batch, usize),
+        entry: BatchEntry<'_>,
         note: &mut StackNote,
     ) -> Option<Result<(), NoPython>> {
         let process = self.processes.shared(sample.pid)?;
@@ -123,14 +120,13 @@ impl Session {
             process: &process,
             modules: &self.modules,
         };
-        let is_blocked = matches!(batch.content(index), Content::BlockedSample { .. });
-        let reading = batch.python(index);
+        let is_blocked = matches!(entry.content, Content::BlockedSample { .. });
         // Of a thread that waited before its process was known to run Python.
-        let now = match is_blocked && reading.is_none() {
+        let now = match is_blocked && entry.python.is_none() {
             true => self.python.read_blocked(owner, sample),
             false => None,
         };
-        let (chain, reading) = (&mut self.chain, reading.or(now.as_ref()));
+        let (chain, reading) = (&mut self.chain, entry.python.or(now.as_ref()));
         let added = self.python.add(owner, reading, chain, note)?;
         if !is_blocked && added != Err(NoPython::UnknownVersion) {
             self.feedback.python += 1;
@@ -207,11 +203,11 @@ impl Session {
     }
 
     /// Handles the sample of a thread that was blocked since then.
-    fn blocked(&mut self, sample: &Sample<'_>, since: u64, (batch, index): (&Batch, usize)) {
+    fn blocked(&mut self, sample: &Sample<'_>, since: u64, entry: BatchEntry<'_>) {
         if !self.waits.is_in_time(sample.tid, since) {
             return;
         }
-        if let Some(outcome) = self.unwind(sample, 0, Weight::Blocked, (batch, index)) {
+        if let Some(outcome) = self.unwind(sample, 0, Weight::Blocked, entry) {
             let of_wait = WaitSample {
                 event: sample.event,
                 record: &self.out,

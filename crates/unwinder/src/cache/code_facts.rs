@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use prof_model::{ModuleId, Process};
+use prof_model::Process;
 
+use crate::module::code_mapping::CodeAddress;
 use crate::rule::CompactRule;
 
 /// Candidate rules by the code before an address, the likeliest first.
@@ -32,9 +33,6 @@ impl Candidates {
         &self.rules[..self.count]
     }
 }
-
-/// A place in code: an address in a module's file.
-pub(crate) type CodeAddress = (ModuleId, u64);
 
 /// Facts by address.
 #[derive(Debug)]
@@ -105,15 +103,16 @@ mod tests {
         let mut modules = Modules::default();
         let [here, there] =
             ["/bin/a", "/bin/b"].map(|path| modules.intern(Module::from_path(path)));
+        let at = |module, address| CodeAddress { module, address };
         let mut known = CodeFacts::default();
         let last = CodeFacts::<u64>::PLACES as u64 - 1;
-        (0..=last).for_each(|address| known.insert((here, address), address));
-        assert_eq!(known.get((here, 0)), Some(0));
-        assert_eq!(known.get((here, last)), Some(last));
-        assert_eq!(known.get((there, 0)), None);
-        known.insert((there, 0), 7);
-        assert_eq!(known.get((here, 0)), None);
-        assert_eq!(known.get((there, 0)), Some(7));
+        (0..=last).for_each(|address| known.insert(at(here, address), address));
+        assert_eq!(known.get(at(here, 0)), Some(0));
+        assert_eq!(known.get(at(here, last)), Some(last));
+        assert_eq!(known.get(at(there, 0)), None);
+        known.insert(at(there, 0), 7);
+        assert_eq!(known.get(at(here, 0)), None);
+        assert_eq!(known.get(at(there, 0)), Some(7));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The call edges that are known to be possible.
 
-use crate::cache::code_facts::CodeAddress;
+use crate::module::code_mapping::CodeAddress;
 
 /// Call edges: an address in the called function, and the return address minus 1.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl KnownEdges {
 #[inline]
 fn fingerprint(callee: CodeAddress, caller: CodeAddress) -> u64 {
     const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let number = |(module, address): CodeAddress| address ^ (module.index() as u64) << 44;
+    let number = |at: CodeAddress| at.address ^ (at.module.index() as u64) << 44;
     let mixed = number(callee).wrapping_mul(MIX).rotate_left(32) ^ number(caller);
     mixed.wrapping_mul(MIX).max(1)
 }

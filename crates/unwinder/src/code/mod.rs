@@ -7,12 +7,12 @@ use std::ops::Range;
 use prof_model::{AbsoluteAddress, ModuleId};
 
 use crate::arch::{Architecture, Layout};
-use crate::cache::code_facts::{Candidates, CodeAddress, CodeFacts, RunTimeFacts};
+use crate::cache::code_facts::{Candidates, CodeFacts, RunTimeFacts};
 use crate::cache::known_edges::KnownEdges;
 use crate::cache::rule_cache::RuleCache;
 use crate::cfi::UnwindContext;
 use crate::memory::target::Target;
-use crate::module::code_mapping::CodeMapping;
+use crate::module::code_mapping::{CodeAddress, CodeMapping};
 use crate::module::store::ModuleStore;
 use crate::rule::CompactRule;
 
@@ -137,11 +137,11 @@ impl<'w> ProcessCode<'w> {
 
     /// The bounds of the function at an address, by `.eh_frame` or a `.debug_frame` that has been
     /// read.
-    pub(crate) fn function(&mut self, (module, address): CodeAddress) -> Option<Range<u64>> {
-        let tables = self.known.modules.get(module)?;
-        tables.read_entries(address);
+    pub(crate) fn function(&mut self, at: CodeAddress) -> Option<Range<u64>> {
+        let tables = self.known.modules.get(at.module)?;
+        tables.read_entries(at.address);
         let sections = [tables.eh_frame.as_ref(), tables.read_debug_frame()];
-        (sections.into_iter().flatten()).find_map(|cfi| cfi.function(address))
+        (sections.into_iter().flatten()).find_map(|cfi| cfi.function(at.address))
     }
 
     /// The entry point of a module; 0 if it has none.

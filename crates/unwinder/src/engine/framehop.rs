@@ -150,7 +150,7 @@ impl FrameEngine for Framehop {
     ) -> StackNote {
         let mut frames = Frames::new(frames, FRAME_LIMIT);
         let end = self.walk(target, user, &mut frames);
-        frames.finish(end, 0)
+        frames.finish(end)
     }
 }
 

@@ -35,11 +35,10 @@ fn candidates(step: &mut Step<'_, '_>, place: &CodeMapping) -> Candidates {
     if let Some(known) = step.code.known.candidates.get(key) {
         return known;
     }
-    let (module, target) = key;
     let mut found = Candidates::default();
     let architecture = step.code.architecture();
-    let mut code = step.code.reader(module);
-    architecture.analyze_from_entry(&mut code, target, &mut |rule| found.add(rule));
+    let mut code = step.code.reader(key.module);
+    architecture.analyze_from_entry(&mut code, key.address, &mut |rule| found.add(rule));
     drop(code);
     step.code.known.candidates.insert(key, found);
     found

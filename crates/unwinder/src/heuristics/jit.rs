@@ -19,7 +19,7 @@ use crate::code::patterns::is_return_address;
 use crate::frame::Caller;
 use crate::heuristics::FRAME;
 use crate::memory::target::{JitCode, JitFrames};
-use crate::module::code_mapping::CodeMapping;
+use crate::module::code_mapping::{CodeAddress, CodeMapping};
 use crate::registers::Registers;
 use crate::rule::CompactRule;
 use crate::step::Step;
@@ -95,7 +95,10 @@ fn leave_stub(
     code: &JitCode,
 ) -> Result<Registers, StackEnd> {
     let at = step.frame.program_counter();
-    let key = (place.module, cache_key(at, step.frame.interrupted));
+    let key = CodeAddress {
+        module: place.module,
+        address: cache_key(at, step.frame.interrupted),
+    };
     if let Some(rule) = step.code.known.stubs.get(key) {
         return apply_alone(step, Some(rule));
     }
@@ -140,10 +143,12 @@ fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     let Some(_) = interpreted_method(step, pointer)? else {
         return enter_interpreter(step);
     };
-    let sender = step.read(pointer.wrapping_sub(SENDER_SP))?;
-    let link = step.read(pointer)?;
-    let target = step.read(pointer.wrapping_add(RETURN))?;
-    sender_registers(step, pointer, (target, sender, link))
+    let sender = Sender {
+        stack_pointer: step.read(pointer.wrapping_sub(SENDER_SP))?,
+        link: step.read(pointer)?,
+        target: step.read(pointer.wrapping_add(RETURN))?,
+    };
+    sender_registers(step, pointer, &sender)
 }
 
 /// The bytecodes of the method whose frame is at the frame pointer, if it runs there.
@@ -192,7 +197,7 @@ fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     let layout = step.frame.layout;
     let top = step.frame.stack_pointer();
     let register = |number| step.frame.registers.get(number).ok_or(StackEnd::JitFrame);
-    let (sender, pointer) = (register(SENDER)?, register(layout.frame_pointer)?);
+    let (stack_pointer, pointer) = (register(SENDER)?, register(layout.frame_pointer)?);
     let accumulator = register(ACCUMULATOR)?;
     let (first, second) = (step.read(top)?, step.read(top.wrapping_add(8))?);
     // The return address is on the stack; in rax while stack space for variables is allocated; then
@@ -209,32 +214,48 @@ fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
         };
         let fits = match code.map(|code| code.frames) {
             Some(JitFrames::HotSpotInterpreter) => {
-                step.read(link.wrapping_sub(LAST_SP)) == Ok(sender)
+                step.read(link.wrapping_sub(LAST_SP)) == Ok(stack_pointer)
             }
             Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => true,
             Some(JitFrames::None) | None => false,
         };
         if fits {
-            return sender_registers(step, top, (target, sender, link));
+            let sender = Sender {
+                target,
+                stack_pointer,
+                link,
+            };
+            return sender_registers(step, top, &sender);
         }
     }
     Err(StackEnd::JitFrame)
+}
+
+/// What an interpreted method knows of its caller.
+struct Sender {
+    /// The return address.
+    target: u64,
+    stack_pointer: u64,
+    /// The frame pointer.
+    link: u64,
 }
 
 /// The registers of the caller of an interpreted method, whose stack pointer is above `inner`.
 fn sender_registers(
     step: &Step<'_, '_>,
     inner: u64,
-    (target, sender, link): (u64, u64, u64),
+    sender: &Sender,
 ) -> Result<Registers, StackEnd> {
-    if !sender.is_multiple_of(8) || sender <= inner || sender.wrapping_sub(inner) > FRAME {
+    let stack_pointer = sender.stack_pointer;
+    let distance = stack_pointer.wrapping_sub(inner);
+    if !stack_pointer.is_multiple_of(8) || stack_pointer <= inner || distance > FRAME {
         return Err(StackEnd::JitFrame);
     }
     let layout = step.frame.layout;
     let mut registers = Registers::default();
-    registers.set(layout.stack_pointer, sender);
-    registers.set(layout.frame_pointer, link);
-    registers.set(layout.program_counter, target & layout.address_mask);
+    registers.set(layout.stack_pointer, stack_pointer);
+    registers.set(layout.frame_pointer, sender.link);
+    registers.set(layout.program_counter, sender.target & layout.address_mask);
     Ok(registers)
 }
 

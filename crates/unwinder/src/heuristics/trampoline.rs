@@ -2,7 +2,7 @@
 //! that it has an address of its own in stacks. They have no unwind tables, and are all alike.
 
 use crate::frame::Caller;
-use crate::module::code_mapping::CodeMapping;
+use crate::module::code_mapping::{CodeAddress, CodeMapping};
 use crate::rule::CompactRule;
 use crate::step::Step;
 use crate::step::apply::apply;
@@ -14,7 +14,10 @@ pub(super) fn leave_trampoline(step: &mut Step<'_, '_>, place: &CodeMapping) -> 
         return None;
     }
     let address = step.frame.program_counter();
-    let at = (place.module, address);
+    let at = CodeAddress {
+        module: place.module,
+        address,
+    };
     let rule = match step.code.known.trampolines.get(at) {
         Some(rule) => rule,
         None if (step.code.known.no_trampolines).holds(step.code.target.process, address) => {

@@ -7,6 +7,13 @@ use crate::memory::target::Target;
 use crate::module::elf_address;
 use crate::module::store::ModuleStore;
 
+/// A place in code: an address in a module's file; of run-time code, in the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CodeAddress {
+    pub(crate) module: ModuleId,
+    pub(crate) address: u64,
+}
+
 /// A mapping of code.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CodeMapping {
@@ -54,8 +61,11 @@ impl CodeMapping {
 
     /// The same, with its module.
     #[inline]
-    pub(crate) fn code_address(&self, address: u64) -> (ModuleId, u64) {
-        (self.module, self.elf_address(address))
+    pub(crate) fn code_address(&self, address: u64) -> CodeAddress {
+        CodeAddress {
+            module: self.module,
+            address: self.elf_address(address),
+        }
     }
 
     /// The address in the process for an address of the module's tables.

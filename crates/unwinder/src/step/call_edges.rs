@@ -15,14 +15,11 @@
 //! the supposed callee. If the code does not show that (a call through a register), the edge is
 //! accepted.
 
-use std::ops::Range;
-
 use prof_model::StackEnd;
 
 use crate::arch::Called;
-use crate::cache::code_facts::CodeAddress;
 use crate::frame::Frame;
-use crate::module::code_mapping::CodeMapping;
+use crate::module::code_mapping::{CodeAddress, CodeMapping};
 use crate::step::Step;
 
 /// The code's verdict on a call edge.
@@ -53,7 +50,10 @@ pub(crate) fn check_call(
     if edges.contain(callee, from) {
         return Ok(());
     }
-    let function = function_at(step, callee).map(|(function, _)| function);
+    let function = step.code.function(callee).map(|range| CodeAddress {
+        address: range.start,
+        ..callee
+    });
     if edge(step, function, caller_place, target) == Edge::Disproved {
         return Err(StackEnd::Stale);
     }
@@ -101,8 +101,14 @@ fn follow(step: &mut Step<'_, '_>, mut reach: Reach) -> Edge {
     let mut next = 0;
     while let Some(&Some((place, address))) = reach.places.get(next) {
         next += 1;
-        let found = function_at(step, (place.module, address));
-        if found.as_ref().map(|(start, _)| *start) == Some(reach.function) {
+        let at = CodeAddress {
+            module: place.module,
+            address,
+        };
+        let found = step.code.function(at);
+        if place.module == reach.function.module
+            && (found.as_ref()).is_some_and(|range| range.start == reach.function.address)
+        {
             return Edge::Proven;
         }
         let architecture = step.code.architecture();
@@ -112,7 +118,7 @@ fn follow(step: &mut Step<'_, '_>, mut reach: Reach) -> Edge {
             add_pointer(step, &mut reach, &place, at);
             continue;
         }
-        let is_closed = found.is_some_and(|(_, range)| {
+        let is_closed = found.is_some_and(|range| {
             architecture.jumps_out(&mut code, range, &mut |to| reach.add(place, to))
         });
         reach.is_open |= !is_closed;
@@ -135,12 +141,6 @@ fn add_pointer(step: &mut Step<'_, '_>, reach: &mut Reach, place: &CodeMapping, 
         }
         None => reach.is_open = true,
     }
-}
-
-/// The bounds of the function at an address, and its start.
-fn function_at(step: &mut Step<'_, '_>, at: CodeAddress) -> Option<(CodeAddress, Range<u64>)> {
-    let range = step.code.function(at)?;
-    Some(((at.0, range.start), range))
 }
 
 /// The functions that a call may reach by jumps.
