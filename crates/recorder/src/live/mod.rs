@@ -19,11 +19,11 @@ use prof_runtimes::python::Library;
 
 /// Whether a process has mapped a file that may hold an interpreter.
 pub(crate) fn maps_interpreter(record: &Record<'_>) -> bool {
-    matches!(record, Record::Mmap(mmap) if mmap.executable && may_interpret(mmap.path.as_ref()))
-}
-
-/// Whether a file may hold an interpreter.
-pub(crate) fn may_interpret(path: &Path) -> bool {
-    let name = path.file_name().and_then(|name| name.to_str());
-    name.is_some_and(Library::is_named)
+    let Record::Mmap(mmap) = record else {
+        return false;
+    };
+    let name = Path::new(mmap.path)
+        .file_name()
+        .and_then(|name| name.to_str());
+    mmap.executable && name.is_some_and(Library::is_named)
 }

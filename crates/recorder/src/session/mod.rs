@@ -8,6 +8,7 @@ pub(crate) mod module_files;
 pub(crate) mod module_hits;
 pub(crate) mod priority;
 pub(crate) mod python;
+pub(crate) mod runtime_finder;
 pub(crate) mod sample_memory;
 pub(crate) mod stack_snapshot;
 pub(crate) mod tail_change;

@@ -10,24 +10,22 @@ use std::sync::Arc;
 
 use prof_events::system;
 use prof_model::{
-    AbsoluteAddress, Mapping, ModuleId, Modules, NoPython, Pid, Process, Processes, PythonFunction,
-    StackEnd, StackNote,
+    AbsoluteAddress, Modules, NoPython, Pid, Processes, PythonFunction, StackEnd, StackNote,
 };
 use prof_perfdata::{CpuMode, Mmap, Record, Sample, Stamp, context};
 use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
-use prof_unwinder::FRAME_LIMIT;
+use prof_unwinder::{FRAME_LIMIT, Target};
 
-use crate::live::python::{Meanwhile, Now, PythonReader};
+use crate::live::maps_interpreter;
+use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::LiveReadings;
-use crate::live::{maps_interpreter, may_interpret};
-use crate::output::mapped_file::open_mapped;
 use crate::queue::message::{PythonReading, SampledThread};
+use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 
 /// Knows the interpreters of processes, and the functions that were seen.
 #[derive(Debug)]
 pub(crate) struct PythonFrames {
-    interpreters: HashMap<Pid, Known>,
-    libraries: HashMap<ModuleId, Option<Library>>,
+    interpreters: RuntimeFinder<Library, Arc<Interpreter>>,
     /// The numbers of functions, by the paths that stand for them.
     functions: HashMap<String, u64>,
     /// Paths by function, which are made once.
@@ -40,30 +38,22 @@ pub(crate) struct PythonFrames {
     read_at: Option<u64>,
 }
 
-/// What is known of a process.
-#[derive(Debug)]
-struct Known {
-    generation: u64,
-    version: u64,
-    interpreter: Option<Arc<Interpreter>>,
-}
-
-/// A process at the time of a sample.
-#[derive(Clone, Copy)]
-pub(crate) struct Owner<'a> {
-    pub(crate) pid: Pid,
-    pub(crate) process: &'a Process,
-    pub(crate) modules: &'a Modules,
-}
-
 impl PythonFrames {
     /// Functions of a recording, at most.
     const FUNCTIONS: usize = 1 << 17;
 
     pub(crate) fn new(readings: Arc<LiveReadings>) -> Self {
         Self {
-            interpreters: HashMap::new(),
-            libraries: HashMap::new(),
+            interpreters: RuntimeFinder::new(RuntimeKind {
+                is_named: Library::is_named,
+                read: Library::read,
+                at: |library, start, offset, memory| {
+                    library.at(start, offset, memory).map(Arc::new)
+                },
+                // Where its data is not mapped yet, a version that publishes its layout is not
+                // readable.
+                is_final: |interpreter| interpreter.is_readable(),
+            }),
             functions: HashMap::new(),
             paths: HashMap::new(),
             reader: PythonReader::new(Arc::clone(&readings)),
@@ -77,11 +67,11 @@ impl PythonFrames {
     pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes, modules: &Modules) {
         let pid = match record {
             Record::Mmap(mmap) if maps_interpreter(record) => mmap.pid,
-            Record::Fork(task) if self.runs_python(task.parent_pid) => task.pid,
+            Record::Fork(task) if self.interpreters.get(task.parent_pid).is_some() => task.pid,
             _ => return,
         };
         if let Some(process) = processes.get(pid) {
-            self.interpreter(Owner {
+            self.interpreter(&Target {
                 pid,
                 process,
                 modules,
@@ -93,10 +83,10 @@ impl PythonFrames {
     /// wrong if it has returned by the [time](Self::take_read_at) of the reading.
     pub(crate) fn read_blocked(
         &mut self,
-        owner: Owner<'_>,
+        target: &Target<'_>,
         sample: &Sample<'_>,
     ) -> Option<PythonReading> {
-        self.interpreter(owner)?;
+        self.interpreter(target)?;
         let thread = SampledThread::of(sample)?;
         let reading = self.reader.read(&thread, Meanwhile::Stood)?;
         self.read_at = Some(system::monotonic_now());
@@ -112,12 +102,12 @@ impl PythonFrames {
     /// if no evaluation loop is on the stack.
     pub(crate) fn add(
         &mut self,
-        owner: Owner<'_>,
+        target: &Target<'_>,
         reading: Option<&PythonReading>,
         chain: &mut Vec<u64>,
         note: &mut StackNote,
     ) -> Option<Result<(), NoPython>> {
-        let interpreter = self.interpreter(owner)?;
+        let interpreter = self.interpreter(target)?;
         let first = chain.iter().position(|&entry| entry == context::USER)? + 1;
         let is_loop = |&at: &usize| interpreter.evaluates_at(chain[at]);
         let loops: Vec<_> = (first..chain.len()).filter(is_loop).collect();
@@ -180,8 +170,8 @@ impl PythonFrames {
     }
 
     /// The functions in the chain that the process has not mapped yet: where, and their paths.
-    pub(crate) fn unmapped(&self, owner: Owner<'_>, chain: &[u64]) -> Vec<(u64, String)> {
-        let space = owner.process.space();
+    pub(crate) fn unmapped(&self, target: &Target<'_>, chain: &[u64]) -> Vec<(u64, String)> {
+        let space = target.process.space();
         let addresses = chain.iter().filter(|&&at| PythonFunction::holds(at));
         let mut starts: Vec<_> = addresses
             .map(|&at| PythonFunction::address(at, None))
@@ -200,58 +190,20 @@ impl PythonFrames {
             .collect()
     }
 
-    fn runs_python(&self, pid: Pid) -> bool {
-        let known = self.interpreters.get(&pid);
-        known.is_some_and(|known| known.interpreter.is_some())
-    }
-
     /// The interpreter of a process, if it has one.
-    fn interpreter(&mut self, owner: Owner<'_>) -> Option<Arc<Interpreter>> {
-        let Owner { pid, process, .. } = owner;
-        let (generation, version) = (process.generation(), process.version());
-        // Where its data is not mapped yet, a version that publishes its layout is not readable.
-        let is_readable = |it: &Arc<Interpreter>| it.is_readable();
-        if let Some(known) = self.interpreters.get(&pid)
-            && known.generation == generation
-            && (known.version == version || known.interpreter.as_ref().is_some_and(is_readable))
-        {
-            return known.interpreter.clone();
+    fn interpreter(&mut self, target: &Target<'_>) -> Option<Arc<Interpreter>> {
+        let has_looked = self.interpreters.find(target);
+        let interpreter = self.interpreters.get(target.pid).cloned();
+        if has_looked {
+            let readable = interpreter.clone().filter(|it| it.is_readable());
+            self.readings.learn(target.pid, readable);
         }
-        let interpreter = self.find(owner).map(Arc::new);
-        let readable = interpreter.clone().filter(is_readable);
-        self.readings.learn(pid, readable);
-        let known = Known {
-            generation,
-            version,
-            interpreter: interpreter.clone(),
-        };
-        self.interpreters.insert(pid, known);
         interpreter
-    }
-
-    fn find(&mut self, owner: Owner<'_>) -> Option<Interpreter> {
-        let mut mappings = owner.process.space().iter();
-        mappings.find_map(|mapping| {
-            let path = &owner.modules[mapping.module].path;
-            (mapping.executable && may_interpret(path)).then_some(())?;
-            let library = self.library(owner, mapping)?;
-            let mut memory = Now::of(owner.pid)?;
-            library.at(mapping.start.0, mapping.file_offset.0, &mut memory)
-        })
-    }
-
-    fn library(&mut self, owner: Owner<'_>, mapping: &Mapping) -> Option<&Library> {
-        let module = mapping.module;
-        let library = self.libraries.entry(module).or_insert_with(|| {
-            let file = open_mapped(owner.pid, &owner.modules[module], mapping);
-            file.ok().and_then(Library::read)
-        });
-        library.as_ref()
     }
 
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        if self.interpreters.remove(&pid).is_some() {
+        if self.interpreters.forget(pid) {
             self.readings.learn(pid, None);
         }
     }

@@ -3,6 +3,7 @@
 use prof_events::{AllocationWeight, Weight, system};
 use prof_model::{AbsoluteAddress, Mapping, NoPython, Pid, Process, StackEnd, StackNote};
 use prof_perfdata::{CpuMode, Record, Sample, Stamp, Switch, WriteError, context, encode, follow};
+use prof_unwinder::Target;
 
 use super::{Session, SessionEvent, StackWork};
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
@@ -10,7 +11,7 @@ use crate::offcpu::tracker::{UnseenWait, WaitSample};
 use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::BatchEntry;
 use crate::session::allocation;
-use crate::session::python::{self, Owner};
+use crate::session::python;
 use crate::session::unwind::KnownCode;
 use crate::stack_outcome::{StackOutcome, UnwindStop};
 
@@ -115,7 +116,7 @@ impl Session {
         note: &mut StackNote,
     ) -> Option<Result<(), NoPython>> {
         let process = self.processes.shared(sample.pid)?;
-        let owner = Owner {
+        let target = Target {
             pid: sample.pid,
             process: &process,
             modules: &self.modules,
@@ -123,16 +124,16 @@ impl Session {
         let is_blocked = matches!(entry.content, Content::BlockedSample { .. });
         // Of a thread that waited before its process was known to run Python.
         let now = match is_blocked && entry.python.is_none() {
-            true => self.python.read_blocked(owner, sample),
+            true => self.python.read_blocked(&target, sample),
             false => None,
         };
         let (chain, reading) = (&mut self.chain, entry.python.or(now.as_ref()));
-        let added = self.python.add(owner, reading, chain, note)?;
+        let added = self.python.add(&target, reading, chain, note)?;
         if !is_blocked && added != Err(NoPython::UnknownVersion) {
             self.feedback.python += 1;
         }
         let SessionEvent { attr, .. } = self.events.first()?;
-        for (address, path) in self.python.unmapped(owner, chain) {
+        for (address, path) in self.python.unmapped(&target, chain) {
             let mmap = python::mmap(sample, address, &path);
             // The path is short.
             let _ = encode::mmap2(&mut self.python_maps, attr, &mmap);

@@ -8,7 +8,7 @@ use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
 use crate::queue::message::StackTail;
 use crate::session::deep_threads::{DeepThread, DeepThreads};
-use crate::session::java::JavaMachines;
+use crate::session::java::{JavaMachine, JavaMachines, java_machines};
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
 use crate::session::stack_snapshot::SampledStack;
@@ -64,7 +64,7 @@ impl ChainBuilder {
                     Some(_) => 0,
                     None => DeepThreads::USUAL_BYTES,
                 }),
-                java: JavaMachines::default(),
+                java: java_machines(),
                 found: Vec::new(),
                 changed: false,
             },
@@ -164,7 +164,7 @@ impl UserUnwinder {
         let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
         let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found)
-            .with_java(self.java.at(target, stack.time));
+            .with_java(JavaMachine::of(&mut self.java, target, stack.time));
         let unwound = (self.unwinder).unwind(
             target,
             &UserState {

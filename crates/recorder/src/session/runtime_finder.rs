@@ -1,0 +1,90 @@
+//! The runtimes of processes, each found in a file that its process has mapped.
+
+use std::collections::HashMap;
+use std::fs::File;
+
+use prof_model::{ModuleId, Pid};
+use prof_unwinder::Target;
+
+use crate::live::python::Now;
+use crate::output::mapped_file::open_mapped;
+
+/// Finds runtimes of one kind (`R`), each by what its file says (`L`), and keeps them.
+#[derive(Debug)]
+pub(crate) struct RuntimeFinder<L, R> {
+    kind: RuntimeKind<L, R>,
+    processes: HashMap<Pid, Known<R>>,
+    libraries: HashMap<ModuleId, Option<L>>,
+}
+
+/// How runtimes of one kind are found.
+#[derive(Debug)]
+pub(crate) struct RuntimeKind<L, R> {
+    /// Whether a file of this name may hold one.
+    pub(crate) is_named: fn(&str) -> bool,
+    /// Reads such a file.
+    pub(crate) read: fn(File) -> Option<L>,
+    /// The runtime of a process that has mapped the file, from this offset on, at this address.
+    pub(crate) at: fn(&L, u64, u64, &mut Now) -> Option<R>,
+    /// Whether it stays as it is, whatever its process maps.
+    pub(crate) is_final: fn(&R) -> bool,
+}
+
+/// What is known of a process.
+#[derive(Debug)]
+struct Known<R> {
+    generation: u64,
+    version: u64,
+    runtime: Option<R>,
+}
+
+impl<L, R> RuntimeFinder<L, R> {
+    pub(crate) fn new(kind: RuntimeKind<L, R>) -> Self {
+        Self {
+            kind,
+            processes: HashMap::new(),
+            libraries: HashMap::new(),
+        }
+    }
+
+    /// The runtime of a process, if it was found.
+    pub(crate) fn get(&mut self, pid: Pid) -> Option<&mut R> {
+        self.processes.get_mut(&pid)?.runtime.as_mut()
+    }
+
+    /// Looks for the runtime of a process, unless it is known; returns whether it has looked.
+    pub(crate) fn find(&mut self, target: &Target<'_>) -> bool {
+        let (generation, version) = (target.process.generation(), target.process.version());
+        if let Some(known) = self.processes.get(&target.pid)
+            && known.generation == generation
+            && (known.version == version || known.runtime.as_ref().is_some_and(self.kind.is_final))
+        {
+            return false;
+        }
+        let mut mappings = target.process.space().iter();
+        let runtime = mappings.find_map(|mapping| {
+            let module = &target.modules[mapping.module];
+            let name = module.path.file_name()?.to_str()?;
+            (mapping.executable && (self.kind.is_named)(name)).then_some(())?;
+            let library = self.libraries.entry(mapping.module).or_insert_with(|| {
+                let file = open_mapped(target.pid, module, mapping);
+                file.ok().and_then(self.kind.read)
+            });
+            let mut memory = Now::of(target.pid)?;
+            let (start, file_offset) = (mapping.start.0, mapping.file_offset.0);
+            (self.kind.at)(library.as_ref()?, start, file_offset, &mut memory)
+        });
+        let known = Known {
+            generation,
+            version,
+            runtime,
+        };
+        self.processes.insert(target.pid, known);
+        true
+    }
+
+    /// Forgets a process that has ended; returns whether it was known.
+    pub(crate) fn forget(&mut self, pid: Pid) -> bool {
+        self.processes.remove(&pid).is_some()
+    }
+}
