@@ -12,7 +12,7 @@ use crate::control::{Command, ControlPipe};
 use crate::error::Error;
 use crate::launch;
 use crate::options::{Delay, Schedule};
-use crate::queue::message::{Known, Message};
+use crate::queue::message::{Message, MessageKind};
 use crate::source::Source;
 
 /// The target, as far as the end of recording depends on it.
@@ -194,7 +194,11 @@ impl<'a> RecordingControl<'a> {
         source.set_sampling(on)?;
         // The change took effect between these two times.
         let time = if on { before } else { system::monotonic_now() };
-        let what = if on { Known::Enabled } else { Known::Disabled };
+        let what = if on {
+            MessageKind::Enabled
+        } else {
+            MessageKind::Disabled
+        };
         self.toggles.push(Message { time, what });
         Ok(())
     }

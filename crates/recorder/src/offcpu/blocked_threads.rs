@@ -20,7 +20,7 @@ use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 use prof_procfs::{Task, ThreadState};
 
 use crate::queue::message::{
-    Content, Known, Message, PythonReading, SampledThread, StackCopy, StackTail,
+    Content, Message, MessageKind, PythonReading, SampledThread, StackCopy, StackTail,
 };
 use crate::queue::record_queue::Batch;
 
@@ -133,7 +133,7 @@ impl BlockedThreadSampler {
         for &(pid, tid) in threads {
             let now = system::monotonic_now();
             if is_asleep(pid, tid) {
-                let what = Known::Blocked(pid, tid);
+                let what = MessageKind::Blocked(pid, tid);
                 batch.push_message(Message { time: now, what });
                 self.switched(&ThreadSwitch {
                     pid,

@@ -180,9 +180,9 @@ impl OutputFiles {
     }
 
     /// Ends a chunk in memory.
-    pub(crate) fn end_chunk(&mut self, contents: FileSummary) {
+    pub(crate) fn end_chunk(&mut self, summary: FileSummary) {
         if let Some(recent) = &mut self.recent {
-            recent.end_chunk(contents);
+            recent.end_chunk(summary);
         }
     }
 
@@ -212,20 +212,20 @@ impl OutputFiles {
         // Without a call to `keep`, an incomplete file is removed.
         let (mut output, file) = Output::create(&path)?;
         let mut writer = self.writer(file)?;
-        let contents = recent.copy(|records| writer.write(records))?;
-        writer.finish(&self.features(&contents))?;
+        let summary = recent.copy(|records| writer.write(records))?;
+        writer.finish(&self.features(&summary))?;
         output.keep();
         self.complete.push_back(path.clone());
         Ok(path)
     }
 
-    /// The features of a file with these contents.
-    fn features(&self, contents: &FileSummary) -> Features {
-        let mut quality = contents.quality.clone();
+    /// The features of a file with this summary.
+    fn features(&self, summary: &FileSummary) -> Features {
+        let mut quality = summary.quality.clone();
         quality.set_settings(&self.settings);
         Features {
-            build_ids: contents.build_ids.clone(),
-            sample_time: contents.sample_time,
+            build_ids: summary.build_ids.clone(),
+            sample_time: summary.sample_time,
             quality: Some(quality),
             ..about(&self.command_line)
         }
@@ -237,7 +237,7 @@ impl OutputFiles {
         let Some(mut writer) = self.writer.take() else {
             return Ok(last);
         };
-        let contents = match &mut self.recent {
+        let summary = match &mut self.recent {
             Some(recent) => {
                 recent.end_chunk(last);
                 recent.take(|records| writer.write(records))?
@@ -245,10 +245,10 @@ impl OutputFiles {
             None => last,
         };
         let records = writer.data_size();
-        let file = writer.finish(&self.features(&contents))?;
+        let file = writer.finish(&self.features(&summary))?;
         self.bytes += file.metadata().map_or(0, |found| found.len()).max(records);
         self.name_complete()?;
-        Ok(contents)
+        Ok(summary)
     }
 
     /// Creates the next file.

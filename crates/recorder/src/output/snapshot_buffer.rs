@@ -26,7 +26,7 @@ struct Chunk {
     begin: u64,
     state: Vec<u8>,
     records: Vec<u8>,
-    contents: FileSummary,
+    summary: FileSummary,
 }
 
 impl SnapshotBuffer {
@@ -61,10 +61,10 @@ impl SnapshotBuffer {
     }
 
     /// Ends the current chunk, with this summary.
-    pub(crate) fn end_chunk(&mut self, contents: FileSummary) {
+    pub(crate) fn end_chunk(&mut self, summary: FileSummary) {
         if let Some(chunk) = self.chunks.back_mut() {
             chunk.records.shrink_to_fit();
-            chunk.contents = contents;
+            chunk.summary = summary;
         }
     }
 
@@ -87,14 +87,14 @@ impl SnapshotBuffer {
         &self,
         mut write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<FileSummary, E> {
-        let mut contents = FileSummary::default();
+        let mut summary = FileSummary::default();
         let state = self.chunks.front().map(|chunk| chunk.state.as_slice());
         write(state.unwrap_or_default())?;
         for chunk in &self.chunks {
             write(&chunk.records)?;
-            contents.add(chunk.contents.clone());
+            summary.add(chunk.summary.clone());
         }
-        Ok(contents)
+        Ok(summary)
     }
 
     /// Like [`copy`](Self::copy), and drops everything.
@@ -102,9 +102,9 @@ impl SnapshotBuffer {
         &mut self,
         write: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<FileSummary, E> {
-        let contents = self.copy(write);
+        let summary = self.copy(write);
         self.chunks.clear();
-        contents
+        summary
     }
 }
 
@@ -119,9 +119,9 @@ mod tests {
     use super::*;
 
     fn samples(number: u64) -> FileSummary {
-        let mut contents = FileSummary::default();
-        contents.quality.samples = number;
-        contents
+        let mut summary = FileSummary::default();
+        summary.quality.samples = number;
+        summary
     }
 
     /// Adds chunks that begin at these times, with this many bytes; expects these letters when they

@@ -23,12 +23,12 @@ pub(crate) enum Content {
 pub(crate) struct Message {
     /// In nanoseconds.
     pub(crate) time: u64,
-    pub(crate) what: Known,
+    pub(crate) what: MessageKind,
 }
 
 /// The content of a [`Message`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Known {
+pub(crate) enum MessageKind {
     /// Sampling is enabled from here on.
     Enabled,
     /// Sampling is disabled from here on.

@@ -24,7 +24,7 @@ use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
 use crate::options::{Delay, ResourceLimits, Schedule, Target};
-use crate::queue::message::{Known, Message};
+use crate::queue::message::{Message, MessageKind};
 use crate::queue::pressure::Pressure;
 use crate::queue::record_queue::{Batch, ReaderCounts, RecordQueue};
 use crate::reader::batch_filler::BatchFiller;
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
         if schedule.delay != Delay::None {
             self.toggles.push(Message {
                 time: system::monotonic_now(),
-                what: Known::Disabled,
+                what: MessageKind::Disabled,
             });
         }
         let running = start(&mut self.source)?;
@@ -254,7 +254,7 @@ impl<'a> Reader<'a> {
     fn report_toggles(&mut self, batch: &mut Batch) {
         for message in self.toggles.drain(..) {
             if let Some(blocked_threads) = &mut self.blocked_threads {
-                blocked_threads.set_enabled(message.what == Known::Enabled);
+                blocked_threads.set_enabled(message.what == MessageKind::Enabled);
             }
             batch.push_message(message);
         }

@@ -31,7 +31,7 @@ pub(crate) fn java_machines() -> JavaMachines {
 
 impl<'a> JavaMachine<'a> {
     /// Limits the cost of a hostile process: deep stacks have a few functions, repeated.
-    const QUESTIONS: u32 = 1 << 16;
+    const QUERIES: u32 = 1 << 16;
 
     /// The virtual machine of a process at the time of a sample, if it has one.
     pub(crate) fn of(all: &'a mut JavaMachines, target: &Target<'_>, now: u64) -> Option<Self> {
@@ -41,7 +41,7 @@ impl<'a> JavaMachine<'a> {
             machine: all.get(target.pid)?,
             memory,
             now,
-            left: Self::QUESTIONS,
+            left: Self::QUERIES,
         })
     }
 

@@ -6,8 +6,8 @@ use super::{Session, SessionEvent};
 use crate::queue::record_queue::ReaderCounts;
 
 impl Session {
-    /// Counts the losses of the reader. Who reads a stream gets them as records, like other losses.
-    pub(super) fn reader_has_counted(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
+    /// Counts the losses of the reader. Readers of a stream get them as records, like other losses.
+    pub(super) fn count_reader_losses(&mut self, counts: ReaderCounts) -> Result<(), WriteError> {
         self.statistics
             .count_reader(counts, self.known_losses.reader);
         let dropped = counts

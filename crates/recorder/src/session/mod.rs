@@ -36,7 +36,7 @@ use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
-use crate::queue::message::{Content, Known, Message};
+use crate::queue::message::{Content, Message, MessageKind};
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::{BatchEntry, Feedback, Popped, ReaderCounts, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
@@ -186,7 +186,7 @@ impl Session {
             let batch = match queue.pop(self.output.checkpoint_interval()) {
                 Popped::Batch(batch) => batch,
                 Popped::Nothing => {
-                    self.turn(system::monotonic_now().saturating_sub(Self::UNREAD))?;
+                    self.rotate_if_due(system::monotonic_now().saturating_sub(Self::UNREAD))?;
                     self.checkpoint()?;
                     continue;
                 }
@@ -196,7 +196,7 @@ impl Session {
                 self.output.rotation.request(batch.begun);
             }
             priority_boost.follow(queue);
-            self.reader_has_counted(batch.counts)?;
+            self.count_reader_losses(batch.counts)?;
             for (index, entry) in batch.iter().enumerate() {
                 let time = match entry.content {
                     Content::Message(message) => Some(message.time),
@@ -229,7 +229,7 @@ impl Session {
         queue: &RecordQueue,
     ) -> Result<(), WriteError> {
         for waiting in ready.drain(..) {
-            self.turn(waiting.time)?;
+            self.rotate_if_due(waiting.time)?;
             self.chain_builder.unwinds = queue.unwinds();
             if let Some(batch) = pending.get(waiting.batch)
                 && let Some(entry) = batch.get(waiting.index)
@@ -264,30 +264,30 @@ impl Session {
     }
 
     /// Continues in another file, if that is due before a record of this time.
-    fn turn(&mut self, time: u64) -> Result<(), WriteError> {
-        let Some(turn) = self.output.due(time) else {
+    fn rotate_if_due(&mut self, time: u64) -> Result<(), WriteError> {
+        let Some(next) = self.output.due(time) else {
             return Ok(());
         };
-        let contents = self.contents();
-        match turn {
-            NextOutput::Chunk => self.output.files.end_chunk(contents),
+        let summary = self.take_summary();
+        match next {
+            NextOutput::Chunk => self.output.files.end_chunk(summary),
             NextOutput::File if self.output.files.is_streamed() => {
-                self.output.files.write_requested(contents);
+                self.output.files.write_requested(summary);
             }
-            NextOutput::File => self.output.next_file(contents)?,
+            NextOutput::File => self.output.next_file(summary)?,
         }
         self.output.files.begin(time, self.state())
     }
 
     /// The summary of the current file or chunk, which ends here.
-    fn contents(&mut self) -> FileSummary {
+    fn take_summary(&mut self) -> FileSummary {
         let mut statistics = std::mem::take(&mut self.statistics);
         let waits = self.waits.take_seen();
         self.trackers.hotplug.poll();
         statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
         statistics.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
         self.known_losses.reported += statistics.quality.losses.ring_full;
-        statistics.into_contents(&self.modules)
+        statistics.into_summary(&self.modules)
     }
 
     /// Makes the file readable up to here, in case we are killed.
@@ -336,16 +336,16 @@ impl Session {
     fn message(&mut self, message: Message) {
         let time = message.time;
         match message.what {
-            Known::Enabled => self.waits.enable(time),
-            Known::Disabled => self.waits.disable(time),
-            Known::Blocked(pid, tid) => self.waits.out((pid, tid), time),
+            MessageKind::Enabled => self.waits.enable(time),
+            MessageKind::Disabled => self.waits.disable(time),
+            MessageKind::Blocked(pid, tid) => self.waits.out((pid, tid), time),
         }
     }
 
     /// Completes the last file. `outcome` is the reader's result at the end.
     pub(crate) fn finish(mut self, outcome: Option<&Outcome>) -> Finished {
         let full = self.is_full();
-        let mut last = self.contents();
+        let mut last = self.take_summary();
         // No record reports losses after the last one.
         let lost = outcome.map_or(0, |outcome| outcome.lost);
         last.quality.losses.ring_full += lost.saturating_sub(self.known_losses.reported);

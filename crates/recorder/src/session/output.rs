@@ -70,18 +70,18 @@ impl SessionOutput {
         self.rotation.due(time, self.files.size_since_begin())
     }
 
-    /// Continues in another file. `contents` is the summary of the current one.
-    pub(super) fn next_file(&mut self, contents: FileSummary) -> Result<(), WriteError> {
-        self.complete(contents)?;
+    /// Continues in another file. `summary` is that of the current one.
+    pub(super) fn next_file(&mut self, summary: FileSummary) -> Result<(), WriteError> {
+        self.complete(summary)?;
         self.files.next()?;
         self.since_round = 0;
         Ok(())
     }
 
     /// Completes the current file.
-    pub(super) fn complete(&mut self, contents: FileSummary) -> Result<(), WriteError> {
-        let contents = self.files.complete(contents)?;
-        self.total.add(contents);
+    pub(super) fn complete(&mut self, summary: FileSummary) -> Result<(), WriteError> {
+        let summary = self.files.complete(summary)?;
+        self.total.add(summary);
         Ok(())
     }
 

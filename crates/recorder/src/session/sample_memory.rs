@@ -17,25 +17,25 @@ pub(crate) struct SampleMemory<'a> {
     live: Option<LiveMemory>,
     now: SampledStack<'a>,
     earlier: Option<&'a StackSnapshot>,
-    found: &'a [u64],
+    kernel_callchain: &'a [u64],
     recalled: bool,
     left_dump: Option<DefaultHasher>,
     java: Option<JavaMachine<'a>>,
 }
 
 impl<'a> SampleMemory<'a> {
-    /// `found` is the kernel's own chain of the stack.
+    /// `kernel_callchain`: the kernel's own chain of the stack.
     pub(crate) fn new(
         pid: Pid,
         now: SampledStack<'a>,
         earlier: Option<&'a StackSnapshot>,
-        found: &'a [u64],
+        kernel_callchain: &'a [u64],
     ) -> Self {
         Self {
             live: LiveMemory::of(pid),
             now,
             earlier,
-            found,
+            kernel_callchain,
             recalled: false,
             left_dump: None,
             java: None,
@@ -87,7 +87,7 @@ impl Memory for SampleMemory<'_> {
     }
 
     fn kernel_callchain(&self, index: usize) -> Option<u64> {
-        self.found.get(index).copied()
+        self.kernel_callchain.get(index).copied()
     }
 
     fn jit_code(&mut self, address: u64) -> Option<JitCode> {

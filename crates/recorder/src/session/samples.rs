@@ -12,7 +12,7 @@ use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::BatchEntry;
 use crate::session::allocation;
 use crate::session::python;
-use crate::session::unwind::KnownCode;
+use crate::session::unwind::KnownMappings;
 use crate::stack_outcome::{StackOutcome, UnwindStop};
 
 impl Session {
@@ -79,7 +79,7 @@ impl Session {
         self.output.write(&self.out)
     }
 
-    /// Unwinds a sample and returns the data to write; `None` if nothing is to be written.
+    /// Unwinds a sample and encodes it in `out`; `None` if nothing is to be written.
     fn unwind(
         &mut self,
         sample: &Sample<'_>,
@@ -87,7 +87,7 @@ impl Session {
         weight: Weight,
         entry: BatchEntry<'_>,
     ) -> Option<StackOutcome> {
-        let known = KnownCode {
+        let known = KnownMappings {
             processes: &self.processes,
             modules: &self.modules,
         };

@@ -67,7 +67,7 @@ impl Statistics {
         losses.corrupt_rings += counts.corrupt.saturating_sub(before.corrupt);
     }
 
-    pub(super) fn into_contents(self, modules: &Modules) -> FileSummary {
+    pub(super) fn into_summary(self, modules: &Modules) -> FileSummary {
         let mut quality = self.quality;
         quality.failures = self.failures.most_frequent(modules);
         quality.java = modules.have_java_vm();

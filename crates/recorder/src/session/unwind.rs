@@ -15,7 +15,7 @@ use crate::session::stack_snapshot::SampledStack;
 
 /// The mappings, by the records so far.
 #[derive(Clone, Copy)]
-pub(crate) struct KnownCode<'a> {
+pub(crate) struct KnownMappings<'a> {
     pub(crate) processes: &'a Processes,
     pub(crate) modules: &'a Modules,
 }
@@ -35,7 +35,7 @@ struct UserUnwinder {
     threads: DeepThreads,
     java: JavaMachines,
     /// The kernel's own chain of the sample's user stack.
-    found: Vec<u64>,
+    kernel_callchain: Vec<u64>,
     /// Whether the tail of the last stack differed from that of the sample before.
     changed: bool,
 }
@@ -65,7 +65,7 @@ impl ChainBuilder {
                     None => DeepThreads::USUAL_BYTES,
                 }),
                 java: java_machines(),
-                found: Vec::new(),
+                kernel_callchain: Vec::new(),
                 changed: false,
             },
             unknown: Process::default(),
@@ -100,7 +100,7 @@ impl ChainBuilder {
         &mut self,
         sample: &Sample<'_>,
         tail: Option<(StackTail, &[u8])>,
-        known: KnownCode<'_>,
+        known: KnownMappings<'_>,
         chain: &mut Vec<u64>,
     ) -> StackNote {
         let kernel_frames = self.users.split(sample, chain);
@@ -143,8 +143,8 @@ impl UserUnwinder {
         let mut entries = sample.callchain;
         chain.clear();
         chain.extend(entries.by_ref().take_while(|&entry| entry != context::USER));
-        self.found.clear();
-        self.found.extend(entries);
+        self.kernel_callchain.clear();
+        self.kernel_callchain.extend(entries);
         chain.iter().filter(|&&entry| entry < context::MAX).count()
     }
 
@@ -163,7 +163,7 @@ impl UserUnwinder {
         };
         let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
-        let mut memory = SampleMemory::new(target.pid, now, earlier, &self.found)
+        let mut memory = SampleMemory::new(target.pid, now, earlier, &self.kernel_callchain)
             .with_java(JavaMachine::of(&mut self.java, target, stack.time));
         let unwound = (self.unwinder).unwind(
             target,
