@@ -103,6 +103,7 @@ impl ChainBuilder {
         known: KnownMappings<'_>,
         chain: &mut Vec<u64>,
     ) -> StackNote {
+        self.users.changed = false;
         let kernel_frames = self.users.split(sample, chain);
         let in_kernel = sample.mode.is_kernel();
         let saved = sample.user_registers();
@@ -185,7 +186,6 @@ impl UserUnwinder {
             false => Some(self.threads.enter(stack.tid)),
         };
         let Some(DeepThread { tail_change, .. }) = thread else {
-            self.changed = false;
             return unwound;
         };
         self.changed = tail_change.changes(tail_frames);
@@ -230,4 +230,40 @@ fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a>
 fn is_mapped(process: &Process, registers: &UserRegisters) -> bool {
     let ip = registers.instruction_pointer().map(AbsoluteAddress);
     ip.is_some_and(|ip| process.space().find(ip).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_perfdata::encode::{self, NewSample};
+    use prof_perfdata::{Attr, EventDescription, Record, RecordFormat, SampleType};
+
+    use super::*;
+
+    #[test]
+    fn a_sample_without_a_user_stack_has_no_tail_that_changed() {
+        let event = EventDescription {
+            attr: Attr {
+                sample_type: SampleType::IP | SampleType::TID,
+                ..Attr::default()
+            },
+            name: "cycles".into(),
+            ids: Vec::new(),
+        };
+        let mut bytes = Vec::new();
+        encode::sample(&mut bytes, &event.attr, &NewSample::default()).expect("it fits");
+        let format = RecordFormat::new(std::slice::from_ref(&event)).expect("one event");
+        let Ok(Record::Sample(sample)) = format.parse(&bytes) else {
+            panic!("a sample");
+        };
+        let mut builder = ChainBuilder::new(None);
+        // That of the sample before had changed.
+        builder.users.changed = true;
+        let known = KnownMappings {
+            processes: &Processes::default(),
+            modules: &Modules::default(),
+        };
+        let note = builder.chain(&sample, None, known, &mut Vec::new());
+        assert_eq!(note.end, StackEnd::NoUserState);
+        assert!(!builder.needed_prompt_wakeup(note));
+    }
 }
