@@ -365,22 +365,20 @@ impl Session {
             true => Vec::new(),
             false => (self.trackers.lifetimes).finish(counts, all.lost_share(), &self.processes),
         };
+        let with_coverage = |quality| Quality {
+            coverage: coverage.clone(),
+            covered_event: covered_event.clone(),
+            unsampled: unsampled.clone(),
+            probes: probes.clone(),
+            ..quality
+        };
         if self.output.files.is_one() {
-            last.quality.coverage.clone_from(&coverage);
-            last.quality.covered_event.clone_from(&covered_event);
-            last.quality.unsampled.clone_from(&unsampled);
-            last.quality.probes.clone_from(&probes);
+            last.quality = with_coverage(last.quality);
         }
         let ended = self.output.complete(last);
         let SessionOutput { files, total, .. } = self.output;
         Finished {
-            quality: Quality {
-                coverage,
-                covered_event,
-                unsampled,
-                probes,
-                ..total.quality
-            },
+            quality: with_coverage(total.quality),
             kept: self.file_pinner.finish(&self.modules),
             written: files.written(),
             ended,
