@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use prof_events::system;
 use prof_model::{
     AbsoluteAddress, Modules, NoPython, Pid, Processes, PythonFunction, StackEnd, StackNote,
 };
@@ -34,8 +33,6 @@ pub(crate) struct PythonFrames {
     readings: Arc<LiveReadings>,
     /// For threads that still wait.
     reader: PythonReader,
-    /// When it last read one, until that is taken.
-    read_at: Option<u64>,
 }
 
 impl PythonFrames {
@@ -57,7 +54,6 @@ impl PythonFrames {
             functions: HashMap::new(),
             paths: HashMap::new(),
             reader: PythonReader::new(Arc::clone(&readings)),
-            read_at: None,
             readings,
         }
     }
@@ -80,7 +76,7 @@ impl PythonFrames {
     }
 
     /// What a thread runs that has waited since it was sampled, if its process runs Python. This is
-    /// wrong if it has returned by the [time](Self::take_read_at) of the reading.
+    /// wrong if it has returned meanwhile.
     pub(crate) fn read_blocked(
         &mut self,
         target: &Target<'_>,
@@ -88,14 +84,7 @@ impl PythonFrames {
     ) -> Option<PythonReading> {
         self.interpreter(target)?;
         let thread = SampledThread::of(sample)?;
-        let reading = self.reader.read(&thread, Meanwhile::Stood)?;
-        self.read_at = Some(system::monotonic_now());
-        Some(reading)
-    }
-
-    /// When a thread was read, if one was since the last call.
-    pub(crate) fn take_read_at(&mut self) -> Option<u64> {
-        self.read_at.take()
+        self.reader.read(&thread, Meanwhile::Stood)
     }
 
     /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`

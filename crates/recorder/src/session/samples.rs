@@ -122,13 +122,8 @@ impl Session {
             modules: &self.modules,
         };
         let is_blocked = matches!(entry.content, Content::BlockedSample { .. });
-        // Of a thread that waited before its process was known to run Python.
-        let now = match is_blocked && entry.python.is_none() {
-            true => self.python.read_blocked(&target, sample),
-            false => None,
-        };
-        let (chain, reading) = (&mut self.chain, entry.python.or(now.as_ref()));
-        let added = self.python.add(&target, reading, chain, note)?;
+        let chain = &mut self.chain;
+        let added = self.python.add(&target, entry.python, chain, note)?;
         if !is_blocked && added != Err(NoPython::UnknownVersion) {
             self.feedback.python += 1;
         }
@@ -208,14 +203,30 @@ impl Session {
         if !self.waits.is_in_time(sample.tid, since) {
             return;
         }
+        // Of a thread that waited before its process was known to run Python.
+        let now = match (entry.python, self.processes.get(sample.pid)) {
+            (None, Some(process)) => {
+                let target = Target {
+                    pid: sample.pid,
+                    process,
+                    modules: &self.modules,
+                };
+                self.python.read_blocked(&target, sample)
+            }
+            _ => None,
+        };
+        let complete = now.as_ref().map_or(0, |_| system::monotonic_now());
+        let entry = BatchEntry {
+            python: entry.python.or(now.as_ref()),
+            ..entry
+        };
         if let Some(outcome) = self.unwind(sample, 0, Weight::Blocked, entry) {
             let of_wait = WaitSample {
                 event: sample.event,
                 record: &self.out,
                 outcome,
             };
-            let read_at = self.python.take_read_at();
-            self.waits.see(sample.tid, read_at.unwrap_or(0), of_wait);
+            self.waits.see(sample.tid, complete, of_wait);
         }
     }
 
