@@ -1,5 +1,5 @@
-//! Whether the outer part of deep stacks changes from sample to sample, and whether the dumps
-//! distinguish them.
+//! Whether the tail of a thread's stack changes from sample to sample, and whether the dump tells
+//! which one it has.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -11,7 +11,7 @@ use crate::session::deep_threads::{DeepThread, DeepThreads};
 use crate::session::java::{JavaMachine, JavaMachines, java_machines};
 use crate::session::module_files::LiveFiles;
 use crate::session::sample_memory::SampleMemory;
-use crate::session::stack_snapshot::SampledStack;
+use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
 
 /// The mappings, by the records so far.
 #[derive(Clone, Copy)]
@@ -180,7 +180,9 @@ impl UserUnwinder {
         // Only the frames of the tail matter: a stack holds variables, too.
         let tail_frames = chain.get(first_of_tail..).unwrap_or_default();
         let is_whole = unwound.end.is_whole();
-        let has_changed = earlier.is_some_and(|it| now.joins_like(it) && !it.ends_in(tail_frames));
+        let contradicts = |it: &StackSnapshot| now.joins_like(it) && !it.ends_in(tail_frames);
+        let is_comparable = is_whole && unwound.elided == 0 && now.joins();
+        let contradicts_snapshot = is_comparable && earlier.is_some_and(contradicts);
         let thread = match tail_frames.is_empty() {
             true => self.threads.get(stack.tid),
             false => Some(self.threads.enter(stack.tid)),
@@ -189,7 +191,7 @@ impl UserUnwinder {
             return unwound;
         };
         self.changed = tail_change.changes(tail_frames);
-        tail_change.is_ambiguous |= has_changed && is_whole && unwound.elided == 0 && now.joins();
+        tail_change.is_ambiguous |= contradicts_snapshot;
         let is_proven = now.is_prompt() && !has_recalled;
         let is_ambiguous = match left_dump {
             Some(place) => tail_change.is_ambiguous_place(place, is_whole.then_some(tail_frames)),
