@@ -43,6 +43,7 @@ fn is_wanting(found: &Found, options: &SymbolOptions) -> bool {
         Found::Files(Ok(files)) => files.want_debug_info(options),
         Found::Files(Err((_, build_id))) => build_id.is_some(),
         Found::Partly(parts) => is_wanting(&parts.1, options),
+        Found::Unnamed(parts) => is_wanting(&parts.1, options),
         _ => false,
     }
 }
@@ -51,6 +52,7 @@ fn complete(found: &mut Found, client: &Client<'_>, options: &SymbolOptions) {
     let files = match found {
         Found::Files(files) => files,
         Found::Partly(parts) => return complete(&mut parts.1, client, options),
+        Found::Unnamed(parts) => return complete(&mut parts.1, client, options),
         _ => return,
     };
     if let Err((status, Some(id))) = files {

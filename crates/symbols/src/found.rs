@@ -13,6 +13,8 @@ pub(crate) enum Found {
     Answer(Resolved),
     /// Stored symbols, and the source of those that are missing there.
     Partly(Box<(Stored, Found)>),
+    /// Stored symbols without a name, and the source that may have some.
+    Unnamed(Box<(Resolved, Found)>),
     Kernel,
     Jit(Pid),
     /// The module's files; or what is wrong with them and the build id to ask others for.

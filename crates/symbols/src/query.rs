@@ -152,11 +152,18 @@ impl Resolved {
 
     /// Adds the answer for the next address: its only frame, or that it has no name.
     pub(crate) fn push(&mut self, frame: Option<SymbolFrame>) {
-        self.push_all(frame);
+        self.push_all(frame, None);
     }
 
-    /// Adds the answer for the next address: its frames, innermost first.
-    pub(crate) fn push_all(&mut self, frames: impl IntoIterator<Item = SymbolFrame>) {
+    /// Adds the answer for the next address: its frames, innermost first, or where its function
+    /// begins, if it has none.
+    pub(crate) fn push_all(
+        &mut self,
+        frames: impl IntoIterator<Item = SymbolFrame>,
+        start: Option<u64>,
+    ) {
+        let index = self.len();
+        self.starts.extend(start.map(|start| (index, start)));
         self.frames.extend(frames);
         let end = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.ends.push(end);
@@ -177,16 +184,15 @@ impl Resolved {
         };
         let mut next = 0;
         for (index, address) in addresses.iter().enumerate() {
-            let frames = match missing.get(next) == Some(address) {
+            let (answer, index) = match missing.get(next) == Some(address) {
                 true => {
-                    let start = rest.unnamed_start(next);
-                    all.starts.extend(start.map(|start| (index, start)));
                     next += 1;
-                    rest.frames(next - 1)
+                    (rest, next - 1)
                 }
-                false => self.frames(index),
+                false => (&self, index),
             };
-            all.push_all(frames.iter().cloned());
+            let frames = answer.frames(index).iter().cloned();
+            all.push_all(frames, answer.unnamed_start(index));
         }
         all
     }

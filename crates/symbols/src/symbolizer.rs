@@ -135,14 +135,9 @@ impl Symbolizer {
     /// Where there were no names when the recording was archived, this machine may have them, or
     /// a server.
     fn find_better(&self, source: Source<'_>, archived: Resolved) -> Found {
-        if !self.is_same_anywhere(source) {
-            return Found::Answer(archived);
-        }
-        match self.find_here(source) {
-            Found::Files(Err((_, build_id))) => {
-                Found::Files(Err((archived.status().clone(), build_id)))
-            }
-            found => found,
+        match self.is_same_anywhere(source) {
+            true => Found::Unnamed(Box::new((archived, self.find_here(source)))),
+            false => Found::Answer(archived),
         }
     }
 
@@ -169,9 +164,7 @@ impl Symbolizer {
         match found {
             Found::Files(Ok(files)) => Ok(files),
             Found::Files(Err((status, _))) => Err(status),
-            Found::Answer(_) | Found::Partly(_) | Found::Kernel | Found::Jit(_) => {
-                Err(ModuleStatus::NotEmbedded)
-            }
+            _ => Err(ModuleStatus::NotEmbedded),
         }
     }
 
@@ -194,6 +187,10 @@ impl Symbolizer {
                 let rest = self.answer(&rest, found, done);
                 resolved.completed(addresses, &missing, &rest)
             }
+            Found::Unnamed(parts) => match *parts {
+                (archived, Found::Files(Err(_))) => archived,
+                (_, found) => self.answer(query, found, done),
+            },
             Found::Kernel => self.kernel.resolve(addresses, &self.options),
             Found::Jit(pid) => jit::resolve(pid, addresses, self.places.as_ref(), &self.options),
             Found::Files(Ok(files)) => module::resolve(&files, addresses, &self.options, done),

@@ -4,19 +4,22 @@
 //! is stored plus one, zero meaning none.
 //!
 //! ```text
-//!   "PSYM" version=3 whole (1 if all modules are here, else 0)
+//!   "PSYM" version=4 whole (1 if all modules are here, else 0)
 //!   [ string: [byte] ]
 //!   [ frame: function, file?, line?, inlined ]
 //!   [ module: kind (0 file: path [byte], build id [byte] | 1 kernel | 2 run-time code: pid
 //!                   | 3 file without build id: path [byte],
 //!                       device: major, minor; inode, generation),
-//!             detail, problem [byte], [ address: distance to the one before, [frame] ] ]
+//!             detail, problem [byte],
+//!             [ address: distance to the one before,
+//!                        [frame], if there is none: distance to the start of its function? ] ]
 //!   [ code without frame pointers: kind as above, [ address: distance to the one before ] ]
 //! ```
 //!
 //! Version 1 has no modules of kind 3: files without a build id are of kind 0 there. Versions 1 and
-//! 2 have no code without frame pointers.
+//! 2 have no code without frame pointers. Versions 1 to 3 have no starts of functions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use prof_model::{BuildId, FileIdentity};
@@ -25,7 +28,7 @@ use super::{EmbeddedError, EmbeddedSymbols, FileKey, Frame, Key, Module, path_by
 use crate::query::Detail;
 
 const MAGIC: &[u8] = b"PSYM";
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
     let mut out = Output(MAGIC.to_vec());
@@ -38,8 +41,8 @@ pub(super) fn write(symbols: &EmbeddedSymbols) -> Vec<u8> {
     out.number(symbols.frames.len() as u64);
     for frame in &symbols.frames {
         out.number(u64::from(frame.function));
-        out.optional(frame.file);
-        out.optional(frame.line);
+        out.optional(frame.file.map(u64::from));
+        out.optional(frame.line.map(u64::from));
         out.number(u64::from(frame.inlined));
     }
     out.number(symbols.modules.len() as u64);
@@ -76,6 +79,10 @@ fn write_module(out: &mut Output, module: &Module) {
         out.number(frames.len() as u64);
         for &frame in frames {
             out.number(u64::from(frame));
+        }
+        if frames.is_empty() {
+            let start = module.starts.get(&address);
+            out.optional(start.map(|start| address.wrapping_sub(*start)));
         }
         previous = address;
         start = end as usize;
@@ -126,12 +133,12 @@ fn read_all(input: &mut Input<'_>, version: u64) -> Option<EmbeddedSymbols> {
         frames: input.list(|input| {
             Some(Frame {
                 function: input.small()?,
-                file: input.optional()?,
-                line: input.optional()?,
+                file: input.small_optional()?,
+                line: input.small_optional()?,
                 inlined: input.number()? != 0,
             })
         })?,
-        modules: input.list(read_module)?,
+        modules: input.list(|input| read_module(input, version))?,
         skipped_callers: match version {
             1 | 2 => Vec::new(),
             _ => input.list(read_skipped_callers)?,
@@ -149,7 +156,7 @@ fn read_skipped_callers(input: &mut Input<'_>) -> Option<(Key, Vec<u64>)> {
     addresses.is_sorted().then_some((key, addresses))
 }
 
-fn read_module(input: &mut Input<'_>) -> Option<Module> {
+fn read_module(input: &mut Input<'_>, version: u64) -> Option<Module> {
     let key = read_key(input)?;
     let detail = match input.number()? {
         0 => Detail::Nothing,
@@ -160,9 +167,15 @@ fn read_module(input: &mut Input<'_>) -> Option<Module> {
     let problem = Some(input.text()?.to_owned()).filter(|text| !text.is_empty());
     let mut previous = 0_u64;
     let mut frames = Vec::new();
+    let mut starts = BTreeMap::new();
     let addresses = input.list(|input| {
         previous = previous.wrapping_add(input.number()?);
-        frames.extend(input.list(Input::small)?);
+        let found = input.list(Input::small)?;
+        if found.is_empty() && version >= 4 {
+            let distance = input.optional()?;
+            starts.extend(distance.map(|distance| (previous, previous.wrapping_sub(distance))));
+        }
+        frames.extend(found);
         Some((previous, u32::try_from(frames.len()).ok()?))
     })?;
     let (addresses, ends): (Vec<u64>, Vec<u32>) = addresses.into_iter().unzip();
@@ -173,6 +186,7 @@ fn read_module(input: &mut Input<'_>) -> Option<Module> {
         addresses,
         ends,
         frames,
+        starts,
     })
 }
 
@@ -210,8 +224,8 @@ impl Output {
         self.0.push(number as u8);
     }
 
-    fn optional(&mut self, number: Option<u32>) {
-        self.number(number.map_or(0, |number| u64::from(number) + 1));
+    fn optional(&mut self, number: Option<u64>) {
+        self.number(number.map_or(0, |number| number.saturating_add(1)));
     }
 
     fn bytes(&mut self, bytes: &[u8]) {
@@ -243,10 +257,14 @@ impl<'a> Input<'a> {
         self.number()?.try_into().ok()
     }
 
-    fn optional(&mut self) -> Option<Option<u32>> {
-        match self.number()? {
-            0 => Some(None),
-            number => Some(Some(u32::try_from(number - 1).ok()?)),
+    fn optional(&mut self) -> Option<Option<u64>> {
+        Some(self.number()?.checked_sub(1))
+    }
+
+    fn small_optional(&mut self) -> Option<Option<u32>> {
+        match self.optional()? {
+            None => Some(None),
+            Some(number) => Some(Some(u32::try_from(number).ok()?)),
         }
     }
 
@@ -312,7 +330,7 @@ mod tests {
         assert_eq!(&*symbols.frame(0).unwrap().function, "f");
         assert_eq!(symbols.modules[0].addresses, [0x10]);
         let mut again = [&bytes[..], b"\0"].concat();
-        again[MAGIC.len()] = 3;
+        again[MAGIC.len()] = 4;
         assert_eq!(write(&symbols), again);
     }
 
@@ -335,7 +353,7 @@ mod tests {
         let check = |bytes: &[u8], expected| assert_eq!(read(bytes).unwrap_err(), expected);
         check(b"", EmbeddedError::Damaged);
         check(b"PSYM", EmbeddedError::Damaged);
-        check(b"PSYM\x04", EmbeddedError::UnknownVersion(4));
+        check(b"PSYM\x05", EmbeddedError::UnknownVersion(5));
         check(b"PSYM\x00", EmbeddedError::UnknownVersion(0));
         check(b"PSYM\x01\x01\xff\xff\xff\xff\x0f", EmbeddedError::Damaged);
     }

@@ -2,7 +2,7 @@
 
 mod bytes;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use crate::status::ModuleStatus;
 ///
 /// ```text
 ///   modules ─ addresses, sorted ─ each a run of numbers into ─▶ frames ─▶ strings
+///                              └─ or where its function begins, if it has no frames
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EmbeddedSymbols {
@@ -82,6 +83,8 @@ struct Module {
     ends: Vec<u32>,
     /// Numbers of frames.
     frames: Vec<u32>,
+    /// By an address without frames: where its function begins, if that is known.
+    starts: BTreeMap<u64, u64>,
 }
 
 /// The identity of a module.
@@ -210,7 +213,11 @@ impl EmbeddedSymbols {
         for &address in query.addresses {
             let answers = modules.iter().filter_map(|it| self.frames_at(it, address));
             match answers.max_by_key(Vec::len) {
-                Some(frames) => resolved.push_all(frames),
+                Some(frames) => {
+                    let starts = modules.iter().filter_map(|it| it.starts.get(&address));
+                    let start = starts.copied().next().filter(|_| frames.is_empty());
+                    resolved.push_all(frames, start);
+                }
                 None => {
                     missing.push(address);
                     resolved.push(None);
@@ -262,8 +269,11 @@ impl Builder {
             addresses: Vec::with_capacity(order.len()),
             ends: Vec::with_capacity(order.len()),
             frames: Vec::new(),
+            starts: BTreeMap::new(),
         };
         for (address, index) in order {
+            let start = answer.unnamed_start(index);
+            module.starts.extend(start.map(|start| (address, start)));
             for frame in answer.frames(index) {
                 let number = self.frame(frame);
                 module.frames.push(number);

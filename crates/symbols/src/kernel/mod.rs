@@ -206,7 +206,7 @@ fn merged(detailed: Resolved, here: Resolved) -> Resolved {
             [] => here.frames(index),
             frames => frames,
         };
-        merged.push_all(frames.iter().cloned());
+        merged.push_all(frames.iter().cloned(), None);
     }
     merged
 }

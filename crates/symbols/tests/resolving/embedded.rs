@@ -4,6 +4,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::{build, module, offsets_of, options};
 use prof_model::{FileIdentity, Module, Modules};
@@ -47,6 +48,35 @@ fn the_same_results_after_the_files_are_gone() {
         message,
         "/nowhere/at-all does not exist (when the recording was archived)"
     );
+}
+
+/// Stripped code is called by where its function begins, which only the file's unwind tables tell.
+#[test]
+fn unnamed_functions_begin_where_they_began() {
+    let (directory, program) = build("gcc", &["-g"]);
+    let offsets = offsets_of(&program, "middle");
+    let is_stripped = Command::new("strip").arg(&program).status();
+    assert!(is_stripped.unwrap().success());
+    let module = module(&program);
+    let query = Query {
+        source: Source::File(&module),
+        addresses: &offsets,
+    };
+    let answers = Symbolizer::new(options(directory.path())).resolve(&[query]);
+    let start = *offsets.first().unwrap();
+    let bytes = EmbeddedSymbols::new(&[query], &answers).to_bytes();
+    drop(directory);
+
+    let symbols = EmbeddedSymbols::from_bytes(&bytes).unwrap();
+    let symbolizer = Symbolizer::new(SymbolOptions::default()).with_embedded(symbols);
+    let [again] = &symbolizer.resolve(&[query])[..] else {
+        panic!("not one answer");
+    };
+    for index in 0..offsets.len() {
+        assert_eq!(answers[0].unnamed_start(index), Some(start));
+        assert_eq!(again.unnamed_start(index), Some(start));
+        assert_eq!(again.frames(index), []);
+    }
 }
 
 #[test]
