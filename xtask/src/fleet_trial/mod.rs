@@ -37,6 +37,10 @@ pub(crate) struct Options {
     /// this machine, which needs root].
     #[arg(long, value_name = "FOLDER")]
     recordings: Option<PathBuf>,
+    /// Such a spool of a machine of many CPUs, or of a small one at a frequency that many times as
+    /// high: shows what a sample costs, beside what a recording costs.
+    #[arg(long, value_name = "FOLDER")]
+    large: Option<PathBuf>,
     /// The prof to try, beside prof-fleet [default: that of target/release].
     #[arg(long)]
     prof: Option<PathBuf>,
@@ -91,20 +95,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(folder) => folder.clone(),
         None => record(&place)?,
     };
-    let bases = recordings::with_names(&place.prof, &spool, &place.folder.join("base"))?;
-    let known: Vec<(u64, Sums)> = bases
-        .iter()
-        .map(|base| reported(&place, &base.path))
-        .collect::<Result<_>>()?;
-    let trial = Trial {
-        place,
-        bases,
-        known,
-    };
+    let large = options.large.as_deref().map(|spool| {
+        let fleet = Fleet {
+            hosts: LARGE_HOSTS,
+            hours: &[1],
+            data: place.folder.join("large"),
+            engines: &Engine::ALL[..1],
+            is_there: false,
+        };
+        Trial::of(&place, spool, "base-large")?.try_out(&fleet)
+    });
+    let large = large.transpose()?.unwrap_or_default();
+    let trial = Trial::of(&place, &spool, "base")?;
     let growth = Fleet {
         hosts: options.growth_hosts,
         hours: &options.growth_hours,
-        data: trial.place.folder.join("growth"),
+        data: place.folder.join("growth"),
         engines: &Engine::ALL[..1],
         is_there: false,
     };
@@ -112,21 +118,33 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let all = Fleet {
         hosts: options.hosts,
         hours: &options.hours,
-        data: trial.place.folder.join("data"),
+        data: place.folder.join("data"),
         engines: &Engine::ALL,
         is_there: options.resume,
     };
     let all = trial.try_out(&all)?;
-    let text = page::page(options, trial.bases.len(), &all, &growth)?;
+    let stages = Stages { all, growth, large };
+    let text = page::page(options, trial.bases.len(), &stages)?;
     let output = workspace::root().join(&options.output);
     fs::write(&output, &text).with_context(|| format!("cannot write {}", output.display()))?;
     println!("\n{text}\nwritten to {}", output.display());
     Ok(())
 }
 
+/// The results.
+struct Stages {
+    all: Vec<Stage>,
+    growth: Vec<Stage>,
+    /// Of large machines.
+    large: Vec<Stage>,
+}
+
+/// The number of large machines.
+const LARGE_HOSTS: u64 = 5;
+
 /// The bases of all machines' recordings.
-struct Trial {
-    place: Place,
+struct Trial<'a> {
+    place: &'a Place,
     bases: Vec<Base>,
     /// The number of samples and the weights of functions of each base.
     known: Vec<(u64, Sums)>,
@@ -142,12 +160,23 @@ struct Fleet<'a> {
     is_there: bool,
 }
 
-impl Trial {
+impl<'a> Trial<'a> {
+    /// Stores the names of the recordings in `spool`, in this folder of the place.
+    fn of(place: &'a Place, spool: &Path, folder: &str) -> Result<Self> {
+        let bases = recordings::with_names(&place.prof, spool, &place.folder.join(folder))?;
+        let known = bases.iter().map(|base| reported(place, &base.path));
+        Ok(Self {
+            place,
+            known: known.collect::<Result<_>>()?,
+            bases,
+        })
+    }
+
     fn try_out(&self, fleet: &Fleet<'_>) -> Result<Vec<Stage>> {
         if !fleet.is_there {
             let _ = fs::remove_dir_all(&fleet.data);
         }
-        let (place, data) = (&self.place, &fleet.data);
+        let (place, data) = (self.place, &fleet.data);
         let mut expected = Sums::new();
         let mut stages: Vec<Stage> = Vec::new();
         let (mut hour, mut samples) = (0, 0);
@@ -202,7 +231,7 @@ impl Trial {
     fn push(&self, data: &Path, host: u64, hour: u64, chosen: &[usize]) -> Result<Usage> {
         const SECOND: u64 = 1_000_000_000;
         const SERVICES: u64 = 5;
-        let place = &self.place;
+        let place = self.place;
         let folder = place.folder.join("minutes");
         fs::create_dir_all(&folder)?;
         let today = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400 * 86_400;

@@ -1,20 +1,17 @@
 //! Writes the results of the trial to docs/results/fleet.md.
 
 use std::fmt::Write as _;
+use std::slice;
 
 use anyhow::Result;
 
-use super::{Options, Stage, TABLES};
+use super::{Options, Stage, Stages, TABLES};
 use crate::bench;
 
 const MEGABYTE: f64 = (1 << 20) as f64;
 
-pub(super) fn page(
-    options: &Options,
-    bases: usize,
-    stages: &[Stage],
-    growth: &[Stage],
-) -> Result<String> {
+pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<String> {
+    let Stages { all, growth, large } = stages;
     let mut page = String::from("# A data set of many machines\n\n");
     writeln!(
         page,
@@ -31,10 +28,13 @@ pub(super) fn page(
         options.hosts
     )?;
     page.push_str("## Pushing\n\n");
-    pushing(&mut page, stages)?;
+    pushing(&mut page, all)?;
     page.push_str("\n## Size\n\n");
-    sizes(&mut page, stages)?;
-    for stage in stages {
+    sizes(&mut page, all)?;
+    if let Some(stage) = large.last() {
+        of_large(&mut page, stage)?;
+    }
+    for stage in all {
         answers(&mut page, stage)?;
     }
     page.push_str(
@@ -57,6 +57,22 @@ pub(super) fn page(
         on_paper(&mut page, options.growth_hosts, last)?;
     }
     Ok(page)
+}
+
+/// The costs of recordings with many samples.
+fn of_large(page: &mut String, stage: &Stage) -> Result<()> {
+    let samples = stage.samples / stage.recordings;
+    writeln!(
+        page,
+        "\n## Large machines\n\nFrom other recordings, with {samples} samples a minute: as many \
+         as a machine of {} busy CPUs has at\n19 Hz. More samples share the cost of a recording, \
+         and that of a stack, where stacks recur: the\nqueries count them.\n",
+        samples / (19 * 60),
+    )?;
+    pushing(page, slice::from_ref(stage))?;
+    page.push('\n');
+    sizes(page, slice::from_ref(stage))?;
+    questions(page, slice::from_ref(stage))
 }
 
 /// The usage of `prof query` by the number of hours.
