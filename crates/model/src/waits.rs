@@ -1,9 +1,9 @@
-//! How much of the waiting time has a stack, if not all has.
+//! How much of the time that threads do not run is in the recording, if not all is.
 
 use serde::{Deserialize, Serialize};
 
-/// Waits whose stacks were read while the thread slept, which comes too late for short ones. Times
-/// are in nanoseconds.
+/// Waits whose stacks were read while the thread slept, which comes too late for short ones; and
+/// times that are no waits. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WaitCoverage {
@@ -17,6 +17,8 @@ pub struct WaitCoverage {
     pub seen_time: u64,
     /// The time of short waits that are counted with others of the same thread and length.
     pub placed_time: u64,
+    /// The time for which threads were ready to run, and others had the CPUs.
+    pub ready_time: u64,
 }
 
 impl WaitCoverage {
@@ -27,6 +29,19 @@ impl WaitCoverage {
         self.time += other.time;
         self.seen_time += other.seen_time;
         self.placed_time += other.placed_time;
+        self.ready_time += other.ready_time;
+    }
+
+    /// Whether all waits have a stack, and threads hardly had to wait for a CPU.
+    pub fn is_all(&self) -> bool {
+        self.seen == self.waits && !self.has_much_ready_time()
+    }
+
+    /// Whether threads were ready to run, without a CPU, for a good part of the time that they did
+    /// not run.
+    pub(crate) fn has_much_ready_time(&self) -> bool {
+        const A_PART: u64 = 20;
+        self.ready_time.saturating_mul(A_PART) > self.time.saturating_add(self.ready_time)
     }
 
     /// Nanoseconds of waiting without a known stack.

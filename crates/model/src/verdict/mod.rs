@@ -132,7 +132,7 @@ impl Verdict {
             .chain(losses(quality))
             .chain(coverage(quality))
             .chain(unseen(quality))
-            .chain(quality.waits.as_ref().map(waits))
+            .chain(quality.waits.iter().flat_map(waits))
             .chain(without_python(quality))
             .chain(probes::unreached(quality))
             .chain(quality.protected_program())
@@ -345,8 +345,21 @@ fn hides_much(waits: WaitCoverage) -> bool {
     share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
 }
 
+/// How much of the time that threads did not run is there.
+fn waits(waits: &WaitCoverage) -> impl Iterator<Item = String> {
+    let seen = (waits.seen < waits.waits).then(|| seen_waits(waits));
+    let ready = waits.has_much_ready_time().then(|| {
+        format!(
+            "threads were ready to run for {:.1} s, but had no CPU (a busy machine, or more threads \
+             than CPUs): this is neither running nor waiting, and not shown",
+            waits.ready_time as f64 / 1e9
+        )
+    });
+    seen.into_iter().chain(ready)
+}
+
 /// How much of the waiting time has a stack.
-fn waits(waits: &WaitCoverage) -> String {
+fn seen_waits(waits: &WaitCoverage) -> String {
     let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
     let mut reported = format!(
         "{} of the waiting time has a stack ({} of {} waits)",
@@ -561,6 +574,7 @@ mod tests {
                 time: 1000,
                 seen_time,
                 placed_time,
+                ready_time: 0,
             });
             let verdict = Verdict::new(&quality);
             assert_eq!(verdict.grade, grade);
@@ -577,6 +591,28 @@ mod tests {
             "where the other 1 % was spent is unknown",
         );
         check(500, 400, Grade::Fair, "(10 of 50 waits)");
+    }
+
+    #[test]
+    fn time_without_a_cpu_is_reported() {
+        let reported = |ready_time| {
+            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+            quality.waits = Some(WaitCoverage {
+                waits: 50,
+                seen: 50,
+                time: 10_000_000_000,
+                seen_time: 10_000_000_000,
+                ready_time,
+                ..WaitCoverage::default()
+            });
+            Verdict::new(&quality).problems().first().cloned()
+        };
+        assert_eq!(reported(400_000_000), None);
+        let much = reported(1_600_000_000).expect("a problem");
+        assert!(
+            much.starts_with("threads were ready to run for 1.6 s,"),
+            "{much}"
+        );
     }
 
     #[test]

@@ -203,15 +203,17 @@ const CHANGES: &[Change] = &[
             time: 1000,
             seen_time: 800,
             placed_time: 100,
+            ready_time: 0,
         });
     }),
-    ("all waits", |it| {
+    ("a busy machine", |it| {
         it.waits = Some(WaitCoverage {
             waits: 100,
             seen: 100,
-            time: 1000,
-            seen_time: 1000,
+            time: 1_000_000_000,
+            seen_time: 1_000_000_000,
             placed_time: 0,
+            ready_time: 600_000_000,
         });
     }),
     ("a program without probes", |it| it.probes = Some(probes(1))),

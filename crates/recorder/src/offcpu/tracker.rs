@@ -43,6 +43,8 @@ struct BlockedState {
     pid: Pid,
     /// When it left its CPU; `None` if it does not wait.
     since: Option<u64>,
+    /// When it was preempted, by the clock of the waits; `None` if it is not ready to run.
+    ready_since: Option<u64>,
     /// The start of sampling, by the clock of the waits.
     sampled_since: u64,
     /// The encoded sample of its wait; empty if there is none. Kept to reuse its memory.
@@ -144,11 +146,11 @@ impl OffCpuTracker {
         }
     }
 
-    /// The thread that has just left was preempted: it does not wait.
-    pub(crate) fn preempted(&mut self, tid: Tid) {
-        if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.since = None;
-        }
+    /// The thread that has just left was preempted: it does not wait, but is ready to run.
+    pub(crate) fn preempted(&mut self, tid: Tid, time: u64) {
+        let thread = self.threads.entry(tid).or_default();
+        thread.since = None;
+        thread.ready_since = Some(self.clock.at(time));
     }
 
     /// The thread returns: its wait, if it has a stack.
@@ -220,6 +222,9 @@ impl BlockedState {
 
     /// Ends a wait.
     fn end(&mut self, time: u64, clock: &Clock, seen: &mut WaitCoverage) -> Option<EndedWait<'_>> {
+        if let Some(since) = self.ready_since.take() {
+            seen.ready_time += clock.at(time).saturating_sub(since);
+        }
         self.since.take()?;
         let length = clock.at(time).saturating_sub(self.sampled_since);
         if length == 0 {
@@ -322,7 +327,7 @@ mod tests {
         waits.out((7, 7), 1001);
         waits.leave(8, 1500, SAMPLE);
         waits.leave(9, 1600, SAMPLE);
-        waits.preempted(8);
+        waits.preempted(8, 1510);
         assert_eq!(waits.forget(9), None);
         check(waits.back(6, 2000), None);
         check(waits.back(8, 2000), None);
@@ -333,6 +338,7 @@ mod tests {
         assert_eq!(left(&mut waits, 5010), (1, vec![]));
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
+        assert_eq!(seen.ready_time, 2000 - 1510);
     }
 
     #[test]

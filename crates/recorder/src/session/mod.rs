@@ -285,7 +285,7 @@ impl Session {
         let waits = self.waits.take_seen();
         self.trackers.hotplug.poll();
         statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
-        statistics.quality.waits = Some(waits).filter(|waits| waits.seen < waits.waits);
+        statistics.quality.waits = Some(waits).filter(|waits| !waits.is_all());
         self.known_losses.reported += statistics.quality.losses.ring_full;
         statistics.into_summary(&self.modules)
     }

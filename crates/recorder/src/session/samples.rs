@@ -238,7 +238,7 @@ impl Session {
         };
         if switch.out {
             match switch.preempted {
-                true => self.waits.preempted(tid),
+                true => self.waits.preempted(tid, time),
                 // If the kernel samples all waits, one without a sample is not counted.
                 false if self.blocked_threads().is_none() => {}
                 false => self.waits.out((pid, tid), time),
