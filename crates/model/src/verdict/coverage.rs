@@ -10,15 +10,25 @@ use crate::quality::{Quality, Unsampled, UnsampledCode};
 pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     const MOST: usize = 3;
     let total = Coverage::total(&quality.coverage);
-    let wrong = wrong(quality, total.clone()).take(MOST);
-    wrong.map(move |one| {
+    let mut wrong: Vec<&Coverage> = wrong(quality, total.clone()).take(MOST).collect();
+    // What can be chance in the samples of each thread cannot be in those of all.
+    let all = Coverage {
+        process: "all".into(),
+        thread: "all".into(),
+        ..total.clone()
+    };
+    if wrong.is_empty() && all.misleads() && all.is_wrong(&all) {
+        wrong.push(&all);
+    }
+    let line = |one: &&Coverage| {
         let (what, remedy) = problem_and_remedy(one, quality, &total);
         let corrected = match one.correction() {
-            Some(_) => "; weights are corrected",
-            None => "",
+            Some(_) if !std::ptr::eq(*one, &raw const all) => "; weights are corrected",
+            _ => "",
         };
         format!("{}: {what}{corrected}{remedy}", names(one, &total))
-    })
+    };
+    wrong.iter().map(line).collect::<Vec<_>>().into_iter()
 }
 
 /// Whether the report misleads, because the samples of some threads stand for much less, or more,
@@ -44,7 +54,13 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
     let covered = one.share().unwrap_or(0.0);
     if covered > 1.0 {
         let reported = format!("its samples stand for {} of its work", percent(covered));
-        return (reported, String::new());
+        let settings = quality.settings.as_ref();
+        let guesses = settings.is_some_and(|known| !known.by_clock && known.rate.is_some());
+        let remedy = match guesses {
+            true => "; -c N (a sample per N events) counts exactly",
+            false => "",
+        };
+        return (reported, remedy.to_owned());
     }
     let missing = match one.samples {
         0 => "no sample".to_owned(),
@@ -122,6 +138,25 @@ mod tests {
     use crate::stack::StackEnd;
     use crate::verdict::tests::quality;
     use crate::verdict::{Grade, Verdict};
+
+    #[test]
+    fn what_is_chance_in_each_thread_and_not_in_all_is_reported() {
+        let mut quality = quality(&[(StackEnd::Root, 60)], 0);
+        let child = |number: u64| Coverage {
+            process: format!("child-{number}"),
+            thread: format!("child-{number}"),
+            threads: 1,
+            used: 10_000,
+            sampled: 35_000,
+            samples: 15,
+            ..Coverage::default()
+        };
+        quality.coverage = (0..4).map(child).collect();
+        let verdict = Verdict::new(&quality);
+        assert_eq!(verdict.grade, Grade::Fair);
+        let expected = "all (4 threads): its samples stand for 350 % of its work";
+        assert_eq!(verdict.problems(), [expected]);
+    }
 
     #[test]
     fn threads_that_were_hardly_sampled_are_named() {
