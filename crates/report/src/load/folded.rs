@@ -147,7 +147,7 @@ fn frame(text: &str, profile: &mut Profile) -> FrameId {
 
 /// The kind of a file's weights.
 struct Weights {
-    /// The weight of one sample: 1, or if they can't be counts the largest number that divides them
+    /// The weight of one sample: 1, or if they are no counts the largest number that divides them
     /// all, which is the period if all samples had the same.
     divisor: u64,
     /// Whether quotients are believable as numbers of samples.
@@ -158,6 +158,9 @@ impl Weights {
     /// No recording has more samples than this: larger weights count something else, of which
     /// samples had various amounts.
     const MOST: u64 = 100_000_000;
+    /// Numbers of samples are not all divisible by as much: such weights are nanoseconds, at a rate
+    /// of 10,000 a second or less.
+    const LEAST_PERIOD: u64 = 100_000;
 
     fn of(bytes: &[u8]) -> Self {
         let (mut divisor, mut sum) = (0, 0_u64);
@@ -167,7 +170,8 @@ impl Weights {
                 sum = sum.saturating_add(weight);
             }
         }
-        let divisor = if sum <= Self::MOST { 1 } else { divisor };
+        let are_counts = sum <= Self::MOST && divisor < Self::LEAST_PERIOD;
+        let divisor = if are_counts { 1 } else { divisor };
         Self {
             divisor,
             counts: sum / divisor <= Self::MOST,
@@ -239,6 +243,12 @@ mod tests {
             "a 300300300\nb 100100100\n",
             &[("a", 300_300_300, 3), ("b", 100_100_100, 1)],
         );
+        // A short recording of prof: less than are possible as numbers of samples.
+        check(
+            "a 3003003\nb 1001001\n",
+            &[("a", 3_003_003, 3), ("b", 1_001_001, 1)],
+        );
+        check("a 50000\n", &[("a", 50_000, 50_000)]);
         check(
             "a 3003003001\nb 1001001002\n",
             &[("a", 3_003_003_001, 1), ("b", 1_001_001_002, 1)],
