@@ -103,6 +103,37 @@ fn examples_and_other_profiles() {
 }
 
 #[test]
+fn the_package_of_the_folder_is_chosen() {
+    let session = Session::new();
+    package(&session);
+    session.write(
+        "Cargo.toml",
+        format!("{MANIFEST}members = [\"sub\"]\n").as_bytes(),
+    );
+    std::fs::create_dir_all(session.path("sub/src")).unwrap();
+    let manifest = "[package]\nname = \"below\"\nversion = \"0.0.0\"\n";
+    session.write("sub/Cargo.toml", manifest.as_bytes());
+    session.write(
+        "sub/src/main.rs",
+        MAIN.replace("spin", "sub_spin").as_bytes(),
+    );
+    let draws = |folder: &str, options: &[&str], function: &str| {
+        let svg = session.path("drawn.svg");
+        let mut command = cargo_prof(&session, options);
+        command.arg("-o").arg(&svg).args(["--", "10"]);
+        command.current_dir(session.path(folder));
+        let outcome = Outcome::of(command);
+        outcome.assert_code(0);
+        let svg = std::fs::read_to_string(svg).unwrap();
+        assert!(svg.contains(function), "{outcome}");
+    };
+    draws(".", &[], "hello::spin");
+    draws("sub", &[], "below::sub_spin");
+    let named = ["--manifest-path", "sub/Cargo.toml"];
+    draws(".", &named, "below::sub_spin");
+}
+
+#[test]
 fn unit_tests_are_drawn_without_their_callers() {
     let session = Session::new();
     package(&session);

@@ -145,7 +145,7 @@ fn named(flags: &TargetFlags) -> Option<(Kind, &str)> {
 }
 
 /// The packages to search: the named one, else the one in this directory, else the workspace's
-/// default members.
+/// default members, else all.
 fn packages<'a>(metadata: &'a Metadata, requested: Option<&str>) -> Result<Vec<&'a Package>> {
     let members = metadata.workspace_packages();
     if let Some(requested) = requested {
@@ -163,9 +163,7 @@ fn packages<'a>(metadata: &'a Metadata, requested: Option<&str>) -> Result<Vec<&
         }
         return Ok(found);
     }
-    if let Some(root) = metadata.root_package() {
-        return Ok(vec![root]);
-    }
+    // Cargo says which: in the folder of a member, that one.
     let defaults: Vec<_> = metadata.workspace_default_packages();
     Ok(if defaults.is_empty() {
         members
