@@ -201,6 +201,26 @@ fn frames_of_odd_shape() {
     }
 }
 
+/// An array on the stack: the caller is further away than what is read at once.
+#[test]
+fn large_frames() {
+    let session = Session::new();
+    let binary = Program::c(&["large_frames.c"]).build();
+    let command = [binary.to_str().unwrap(), "1000"];
+    let stacks = session.record(USER_CODE, &command).physical_stacks();
+    stacks.assert_whole(0.95);
+    let share = |inner: &str, outer: &str| {
+        stacks.share(|frames| {
+            let has = |name| frames.iter().any(|frame| frame == name);
+            has(inner) && has(outer)
+        })
+    };
+    assert!(share("in_left", "left") > 0.3, "{stacks}");
+    assert!(share("in_right", "right") > 0.3, "{stacks}");
+    assert!(share("in_left", "right") == 0.0, "{stacks}");
+    assert!(share("in_right", "left") == 0.0, "{stacks}");
+}
+
 #[test]
 fn exceptions() {
     if !needs(&[Need::Tool("g++")]) {

@@ -25,9 +25,9 @@ pub(crate) struct TailReader {
 }
 
 impl TailReader {
-    /// The limit if stacks are to be whole. The memory between the end of a thread's stack and that
-    /// of the mapping is read as well: the end of the stack is unknown.
-    pub(crate) const USUAL_LIMIT: u64 = 1 << 20;
+    /// The limit if stacks are to be whole: arrays of 1 MiB are common. The memory between the end
+    /// of a thread's stack and that of the mapping is read as well, as the stack's end is unknown.
+    pub(crate) const USUAL_LIMIT: u64 = (1 << 20) + (1 << 17);
     /// The limit if memory is limited. The session reads the rest of deeper stacks.
     pub(crate) const SMALL_LIMIT: u64 = 128 << 10;
     /// How many bytes of the dump are read again to detect changes: the unwinder compares them.

@@ -74,6 +74,14 @@ impl Memory for SampleMemory<'_> {
         self.read_lasting(address, buffer)
     }
 
+    fn is_of_one_moment(&self, range: Range<u64>) -> bool {
+        self.now.tail.is_some_and(|(tail, bytes)| {
+            // From there on, the rest comes from the target.
+            let end = tail.start + (bytes.len() as u64).saturating_sub(TailReader::OVERLAP);
+            tail.start <= range.start && range.start < range.end && range.end <= end
+        })
+    }
+
     fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.live
             .and_then(|live| live.read(address, buffer).ok())

@@ -229,9 +229,35 @@ impl<'a> Stack<'a> {
             self.load_after_block(address)
         } else if !self.dump.bytes.is_empty() && follows(dump_end) {
             self.load_after_dump(address, dump_end)
+        } else if self.load_after_large_frame(address, dump_end).is_ok() {
+            Ok(())
         } else {
             self.load_elsewhere(address)
         }
+    }
+
+    /// Reads the block with the end of a frame that begins in the dump and is larger than a block:
+    /// an array, say. What is between cannot be compared block by block, so the end of the dump and
+    /// that of the frame must have been read at one moment.
+    fn load_after_large_frame(&mut self, address: u64, dump_end: u64) -> Result<(), StackEnd> {
+        let overlap = self.dump.bytes.len().min(OVERLAP);
+        let overlap_start = dump_end.wrapping_sub(overlap as u64);
+        let is_of_one_moment =
+            (self.memory).is_of_one_moment(overlap_start..address.saturating_add(8));
+        if self.distrusts_live || overlap == 0 || !is_of_one_moment {
+            return Err(StackEnd::Stale);
+        }
+        let copied = &self.dump.bytes[self.dump.bytes.len() - overlap..];
+        let mut now = [0; OVERLAP];
+        let now = &mut now[..overlap];
+        if self.memory.read(overlap_start, now) < overlap || now != copied {
+            return Err(StackEnd::Stale);
+        }
+        self.bounds = self.memory.mapping(self.dump.start);
+        self.from_snapshot = false;
+        self.fill(address & !15, address)?;
+        self.joined_live = true;
+        Ok(())
     }
 
     fn load_after_dump(&mut self, address: u64, dump_end: u64) -> Result<(), StackEnd> {
@@ -278,7 +304,9 @@ impl<'a> Stack<'a> {
     /// Reads memory that does not continue the dump: the stack under a signal handler that runs on
     /// its own. It checks that the place in the dump that led there has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
-        self.left_dump = true;
+        // In the same mapping, it may as well be the end of a large frame.
+        let own = self.memory.mapping(self.dump.start);
+        self.left_dump |= !own.is_some_and(|own| own.contains(&address));
         self.bounds = self.memory.mapping(address);
         self.from_snapshot = false;
         self.fill(address & !15, address)?;

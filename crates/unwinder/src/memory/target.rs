@@ -81,6 +81,12 @@ pub trait Memory {
         0
     }
 
+    /// Whether [`read`](Self::read) has all memory in this range from one moment.
+    fn is_of_one_moment(&self, range: Range<u64>) -> bool {
+        let _ = range;
+        false
+    }
+
     /// Like [`read`](Self::read), for memory that does not change: code, and pointers to functions.
     fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.read(address, buffer)
