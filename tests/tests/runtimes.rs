@@ -295,3 +295,38 @@ fn stacks_of_java_are_whole_without_frame_pointers() {
         assert!(!report.contains("PreserveFramePointer"), "{report}");
     }
 }
+
+#[test]
+fn java_that_compares_and_searches_strings_has_whole_stacks() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    let session = Session::new();
+    let options = [
+        "-XX:CompileCommand=quiet",
+        "-XX:CompileCommand=dontinline,Strings::*",
+        "-XX:-BackgroundCompilation",
+    ];
+    let mut java = start_java(&session, "Strings.java", &options);
+    record_running(&session, &java);
+    drop(java.stdin.take());
+    java.wait().unwrap();
+    let report = session.run(["report", "--folded", "-"]);
+    let stacks = Stacks::from_folded(&report.stdout);
+    stacks.assert_whole(0.95);
+    let pairs = [("compares", "inComparing"), ("searches", "inSearching")];
+    for (function, caller) in pairs {
+        let named = |frame: &String, name: &str| frame.contains(&format!("Strings.{name}("));
+        let with = |caller: &str| {
+            stacks.share(|frames| {
+                let mut pairs = frames.windows(2);
+                pairs.any(|pair| named(&pair[0], caller) && named(&pair[1], function))
+            })
+        };
+        let all = stacks.share(|frames| frames.iter().any(|frame| named(frame, function)));
+        assert!(
+            with(caller) > 0.9 * all && all > 0.05,
+            "{function} {all}:\n{stacks}"
+        );
+    }
+}

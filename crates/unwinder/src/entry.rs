@@ -28,7 +28,8 @@ impl Entry {
     }
 
     /// The note on the user's stack, given that of the walk, its `frames` and the number of kernel
-    /// frames. Without mappings, the sample's address (`ip`) becomes the only frame.
+    /// frames. Without mappings, the sample's address (`ip`) becomes the only frame. Without a
+    /// dump (the top of the stack was not in memory yet), it is the only frame already.
     pub fn finish(
         &self,
         walked: StackNote,
@@ -38,6 +39,11 @@ impl Entry {
     ) -> StackNote {
         let end = match self {
             // There was a program that ran.
+            Self::NotEntered
+                if walked.end == StackEnd::NoUserState && frames.last() == Some(&ip) =>
+            {
+                StackEnd::UnreadableMemory
+            }
             Self::NotEntered if walked.end == StackEnd::NoUserState => {
                 frames.push(ip);
                 StackEnd::NoMappings

@@ -55,6 +55,12 @@ pub(super) fn leave_jit_code(
         JitFrames::Unknown => leave_stub(step, place, &code),
     };
     let caller = registers.and_then(|registers| validate_caller(step, registers));
+    let caller = match code.frames {
+        JitFrames::Fixed { size, .. } => caller
+            .and_then(|caller| check_caller_of_compiled(step, caller))
+            .or_else(|end| leave_pushed_words(step, size).ok_or(end)),
+        _ => caller,
+    };
     Some(caller.map_err(|end| match end {
         StackEnd::UnreadableMemory => StackEnd::JitFrame,
         end => end,
@@ -86,6 +92,54 @@ fn leave_compiled(
         }
     };
     apply_alone(step, rule)
+}
+
+/// The caller above the words that the code has pushed below its frame of this size, for a while:
+/// HotSpot's code for comparing and searching strings does so.
+fn leave_pushed_words(step: &mut Step<'_, '_>, size: u32) -> Option<Caller> {
+    const MOST: u32 = 8;
+    if !step.frame.interrupted {
+        return None;
+    }
+    (1..=MOST).find_map(|pushed| {
+        let rule = step.code.architecture().fixed_frame(size + 8 * pushed);
+        let registers = apply_alone(step, rule).ok()?;
+        let caller = validate_caller(step, registers).ok()?;
+        let caller = check_caller_of_compiled(step, caller).ok()?;
+        made_call(step, &caller).then_some(caller)
+    })
+}
+
+/// Only run-time code calls compiled code. Other return addresses are leftovers of earlier calls.
+fn check_caller_of_compiled(step: &mut Step<'_, '_>, caller: Caller) -> Result<Caller, StackEnd> {
+    let place = step.code.locate(caller.frame.lookup_address());
+    match place {
+        Some(place) if !place.has_tables => Ok(caller),
+        _ => Err(StackEnd::JitFrame),
+    }
+}
+
+/// Whether the caller, which is run-time code, has made a call: any word of a frame could be taken
+/// for a return address.
+fn made_call(step: &mut Step<'_, '_>, caller: &Caller) -> bool {
+    let target = caller.frame.program_counter();
+    let code = step.stack.jit_code(caller.frame.lookup_address());
+    match code.map(|code| code.frames) {
+        None | Some(JitFrames::None) => false,
+        // The interpreter pushes return addresses without a call.
+        Some(JitFrames::HotSpotInterpreter) => {
+            let pointer = caller.frame.registers.get(step.frame.layout.frame_pointer);
+            let method = pointer.map(|pointer| step.read(pointer.wrapping_sub(METHOD)));
+            matches!(method, Some(Ok(method)) if step.stack.bytecodes(method).is_some())
+        }
+        Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => {
+            let mut bytes = [0; 16];
+            let start = target.wrapping_sub(8);
+            let is_read = step.stack.read_elsewhere(start, &mut bytes) == bytes.len();
+            let (before, after) = bytes.split_at(8);
+            is_read && step.code.architecture().is_return_address(before, after)
+        }
+    }
 }
 
 /// The caller's registers by an analysis of the code: for code with or without frames.
