@@ -43,7 +43,7 @@ impl Console {
 /// Prints a message whatever the flags. It is written in one piece, so that the command's output
 /// does not come between. A closed or full standard error output is ignored.
 pub fn say(message: &(impl Display + ?Sized)) {
-    let message = message.to_string();
+    let message = without_errno(&message.to_string());
     let lines: Vec<_> = message.split('\n').map(printable).collect();
     let line = format!("prof: {}\n", lines.join("\n"));
     let _ = std::io::stderr().write_all(line.as_bytes());
@@ -59,7 +59,6 @@ fn in_one_line(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
-    let mut line = without_errno(&line);
     if error.chain().any(is_out_of_descriptors) && !line.contains("ulimit") {
         line.push_str(": raise the limit on open files (`ulimit -n`)");
     }
@@ -103,7 +102,7 @@ mod tests {
         let missing = std::io::Error::from_raw_os_error(2);
         let error = anyhow::anyhow!("cannot read x: {missing}; try y (or z)");
         assert_eq!(
-            in_one_line(&error),
+            without_errno(&in_one_line(&error)),
             "cannot read x: No such file or directory; try y (or z)"
         );
     }

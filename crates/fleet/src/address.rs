@@ -12,11 +12,17 @@ use crate::store::Store;
 /// # Errors
 /// It is not a destination, or the environment lacks settings for it.
 pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
-    if let Some(base) = url.strip_prefix("pyroscope+") {
-        return Ok(Box::new(Pyroscope::new(base)));
+    let none = || Error::NoDestination {
+        url: url.to_owned(),
+    };
+    match url.split_once('+') {
+        Some(("pyroscope" | "otlp", base)) if !is_http(base) => Err(none()),
+        Some(("pyroscope", base)) => Ok(Box::new(Pyroscope::new(base))),
+        Some(("otlp", base)) => Ok(Box::new(Otlp::new(base))),
+        _ => Ok(Box::new(DataSet::new(Store::open(url)?.ok_or_else(none)?))),
     }
-    if let Some(base) = url.strip_prefix("otlp+") {
-        return Ok(Box::new(Otlp::new(base)));
-    }
-    Ok(Box::new(DataSet::new(Store::open(url)?)))
+}
+
+fn is_http(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
 }

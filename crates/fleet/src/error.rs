@@ -57,7 +57,7 @@ pub(crate) enum Error {
         folder: PathBuf,
     },
     /// A recording larger than the spool.
-    #[error("{} is larger than the spool (--spool-size)", path.display())]
+    #[error("{} is larger than the spool: raise --spool-size", path.display())]
     SpoolTooSmall {
         /// The recording.
         path: PathBuf,
@@ -77,7 +77,7 @@ pub(crate) enum Error {
     #[error(transparent)]
     Http(#[from] crate::http::HttpError),
     /// A receiver that accepts the request, but not the profile.
-    #[error("{url} does not store the profile: {message}")]
+    #[error("{url} rejects the profile: {message}")]
     Rejected {
         /// The receiver.
         url: String,
@@ -87,6 +87,12 @@ pub(crate) enum Error {
     /// A data set that is not there.
     #[error("there is no data set in {url}: no such directory")]
     NoDirectory {
+        /// The text as typed.
+        url: String,
+    },
+    /// A URL that names no data set.
+    #[error("{url} is no data set: name a directory or s3://BUCKET/PREFIX")]
+    NoDataSet {
         /// The text as typed.
         url: String,
     },
@@ -127,12 +133,15 @@ pub(crate) enum Error {
     #[error("cannot create a table: {0}")]
     NewTable(#[from] parquet::errors::ParquetError),
     /// A file of the data set that is none, or is damaged.
-    #[error("{path} is not a table of prof: {source}; `prof data check` lists such files")]
+    #[error(
+        "{path} is not a table of prof: {}; `prof data check` lists such files",
+        reason(cause)
+    )]
     Table {
         /// The file.
         path: String,
         /// The cause.
-        source: parquet::errors::ParquetError,
+        cause: parquet::errors::ParquetError,
     },
     /// A file that went away while the data set was read.
     #[error("{path} was removed meanwhile, perhaps by `prof data compact`: try again")]
@@ -151,12 +160,20 @@ pub(crate) enum Error {
     },
 }
 
+/// Why a file cannot be read as a table: our own reason without the name of the library.
+pub(crate) fn reason(error: &parquet::errors::ParquetError) -> String {
+    match error {
+        parquet::errors::ParquetError::General(reason) => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
 impl Error {
     /// A file that cannot be read as a table.
-    pub(crate) fn table(path: &str, source: parquet::errors::ParquetError) -> Self {
+    pub(crate) fn table(path: &str, cause: parquet::errors::ParquetError) -> Self {
         Self::Table {
             path: path.to_owned(),
-            source,
+            cause,
         }
     }
 

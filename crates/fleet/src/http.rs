@@ -17,12 +17,12 @@ pub(crate) struct Client {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
     /// There was no response.
-    #[error("cannot reach {url}: {source}")]
+    #[error("cannot reach {url}: {}", reason(cause))]
     Unreachable {
         /// The requested URL.
         url: String,
         /// The cause.
-        source: Box<ureq::Error>,
+        cause: Box<ureq::Error>,
     },
     /// The receiver refuses.
     #[error("{url} answers {status}{}{advice}", after_colon(message))]
@@ -53,7 +53,7 @@ impl HttpError {
     /// Whether the next try may succeed: there was no response, or one that says so.
     fn passes(&self) -> bool {
         match self {
-            Self::Unreachable { source, .. } => !matches!(**source, ureq::Error::BadUri(_)),
+            Self::Unreachable { cause, .. } => !matches!(**cause, ureq::Error::BadUri(_)),
             Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
         }
     }
@@ -134,10 +134,10 @@ impl Client {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let unreachable = |source| Failed {
+        let unreachable = |cause| Failed {
             error: HttpError::Unreachable {
                 url: url.to_owned(),
-                source: Box::new(source),
+                cause: Box::new(cause),
             },
             retry_after: None,
         };
@@ -170,6 +170,14 @@ fn read(response: Response<Body>) -> Result<Vec<u8>, ureq::Error> {
 fn retry_after(response: &Response<Body>) -> Option<Duration> {
     let seconds = response.headers().get("retry-after")?.to_str().ok()?;
     Some(Duration::from_secs(seconds.parse().ok()?))
+}
+
+/// The system's error without the library's prefix.
+fn reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn after_colon(message: &str) -> String {

@@ -184,7 +184,9 @@ impl Spool {
         }
         if dropped > 0 {
             let dropped = counted(dropped, "recording");
-            (self.report)(&format!("the spool is full: dropped {dropped}, the oldest"));
+            (self.report)(&format!(
+                "the spool is full: dropped {dropped}, the oldest (--spool-size)"
+            ));
         }
         Ok(())
     }

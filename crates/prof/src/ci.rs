@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use prof_console::Console;
+use prof_console::{Console, say};
 use prof_model::{Verdict, counted};
 use prof_report::format::runs::{self, RunsOptions};
 use prof_report::view::diff::{RunOrder, RunsDiff, RunsRow};
@@ -58,8 +58,8 @@ pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
             let directory = baseline.directory;
             if recordings(&directory)?.is_empty() {
                 bail!(
-                    "there is no baseline in {}: `prof ci --save-baseline` with the old program \
-                     records one",
+                    "there is no baseline in {}: record one with the old program (`prof ci \
+                     --save-baseline COMMAND`)",
                     directory.display()
                 );
             }
@@ -90,13 +90,12 @@ fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Records all runs, those of several groups alternately. Returns a status if one failed, which
-/// `prof record` has reported.
+/// Records all runs, those of several groups alternately. Returns a status if one failed.
 fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
     for group in groups {
         let directory = &group.directory;
         std::fs::create_dir_all(directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
+            .with_context(|| format!("cannot create {}", directory.display()))?;
         // These runs are of another time, and there may have been more of them.
         for old in recordings(directory)? {
             std::fs::remove_file(&old)
@@ -108,6 +107,11 @@ fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
         for group in &groups {
             let status = record_run(flags, group, number)?;
             if !status.success() {
+                say(&format_args!(
+                    "run {number} of {} failed ({status}): `prof ci` needs {} that succeed",
+                    words(&group.command),
+                    counted(flags.repeat.into(), "run")
+                ));
                 return Ok(Some(exit::like(status)));
             }
         }
@@ -132,6 +136,12 @@ fn record_run(flags: &CiFlags, group: &Group, number: u32) -> Result<ExitStatus>
     command.status().context("cannot start prof record")
 }
 
+/// The command line, for people.
+fn words(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
 fn compare(flags: CiFlags, before: &Path, new: &Path, order: RunOrder) -> Result<ExitCode> {
     let directory = before.display().to_string();
     let (before, after) = (read(before, &flags.symbols)?, read(new, &flags.symbols)?);
@@ -145,13 +155,8 @@ fn compare(flags: CiFlags, before: &Path, new: &Path, order: RunOrder) -> Result
     let least = least.fold(1.0, f64::min).max(0.001);
     let diff = RunsDiff::new(&before_trees, &after_trees, order, least)?;
     let costs_more = limits.iter().any(|limit| is_cost_beyond(limit, &diff));
-    let words: Vec<_> = flags
-        .command
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
     let options = RunsOptions {
-        command: words.join(" "),
+        command: words(&flags.command),
         baseline: flags
             .versus
             .map_or(directory, |program| program.to_string_lossy().into_owned()),

@@ -28,6 +28,8 @@ pub(crate) fn run_if_requested() -> Result<()> {
     let beside = beside.map(|own| own.with_file_name("prof-fleet"));
     let program = beside.filter(|program| program.is_file());
     let error = Command::new(program.unwrap_or("prof-fleet".into()))
+        // Its messages name the command that was typed.
+        .arg0("prof")
         .args(env::args_os().skip(1))
         .exec();
     if is_completing {

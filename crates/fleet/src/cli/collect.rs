@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use prof_console::say;
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::values::label;
+use super::values::{duration, label, pid};
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 
@@ -30,7 +30,7 @@ pub(super) struct CollectFlags {
     all_cpus: bool,
 
     /// Record running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',')]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', value_parser = pid)]
     pids: Vec<i32>,
 
     /// Record everything in this cgroup
@@ -42,11 +42,11 @@ pub(super) struct CollectFlags {
     hertz: u64,
 
     /// Push each TIME
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
     every: Duration,
 
     /// End after TIME
-    #[arg(short, long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(short, long, value_name = "TIME", value_parser = duration)]
     duration: Option<Duration>,
 
     /// Where symbols come from

@@ -41,8 +41,13 @@ pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
     match &flags.verb {
         DataVerb::Compact(flags) => {
             let done = compact(&Store::open_existing(&flags.url)?)?;
-            let before = counted(done.before as u64, "file");
-            say(&format!("{before} became {}", done.after));
+            match done.before {
+                0 => say("nothing to compact: each partition has one file"),
+                before => {
+                    let before = counted(before as u64, "file");
+                    say(&format!("compacted {before} to {}", done.after));
+                }
+            }
             Ok(ExitCode::SUCCESS)
         }
         DataVerb::Check(flags) => {
@@ -62,7 +67,7 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
     for damaged in &health.damaged {
         writeln!(
             out,
-            "damaged: {damaged}: push its recordings again, and remove it"
+            "damaged: {damaged}: remove it, and push its recordings again"
         )?;
     }
     for path in &health.doubled {

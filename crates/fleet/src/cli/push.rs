@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use prof_console::say;
 use prof_model::counted;
@@ -21,7 +21,7 @@ use crate::spool::Spool;
 pub(super) struct PushFlags {
     /// Recordings, and at the end where they go: a directory, s3://BUCKET/PREFIX,
     /// pyroscope+http://HOST:4040, or otlp+http://HOST:4318 (OTLP's profiles are alpha)
-    #[arg(value_name = "FILE... URL", required = true, num_args = 2..)]
+    #[arg(value_name = "FILE... URL", required = true)]
     files_and_url: Vec<String>,
 
     /// The program, team or cluster that the recordings are of [default: the recorded program]
@@ -56,9 +56,13 @@ pub(super) struct PushFlags {
 
 /// Pushes one recording after the other, after those that wait.
 pub(super) fn run(flags: &PushFlags) -> Result<()> {
-    let Some((url, files)) = flags.files_and_url.split_last() else {
-        bail!("name the recordings, and then a destination");
+    let [files @ .., url] = &*flags.files_and_url else {
+        return Ok(());
     };
+    ensure!(
+        !files.is_empty(),
+        "name recordings and then a destination, as in `prof push prof.data {url}`"
+    );
     let origin = Origin {
         service: flags.service.clone(),
         host: flags.host.clone(),

@@ -18,7 +18,7 @@ use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
 use prof_symbols::{Debuginfod, SymbolOptions, Symbolizer};
 
-use super::values::{Sides, label, time};
+use super::values::{Side, Sides, label, rows, time};
 use crate::query::{Found, Selection, profile_of, scan};
 use crate::store::Store;
 
@@ -74,7 +74,7 @@ pub(super) struct QueryFlags {
     json: Option<PathBuf>,
 
     /// The number of functions to show
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = rows)]
     top: usize,
 
     /// Compare two parts: two times (SINCE..UNTIL), or two of host=, service= or a label
@@ -146,7 +146,8 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
 }
 
 fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) -> Result<()> {
-    let side = |part: &super::values::Side| answer(store, &part.of(flags.selection()));
+    let side =
+        |part: &Side| answer(store, &part.of(flags.selection())).with_context(|| part.name.clone());
     let (before, closing_before) = side(&sides.before)?;
     let (after, closing_after) = side(&sides.after)?;
     let trees = [&before, &after].map(|profile| CallTree::new(profile, filter, Split::Nothing));
@@ -195,7 +196,10 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
 fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, String)> {
     let found = scan(store, selection)?;
     if found.sums.is_empty() {
-        bail!("no samples to show: the data set has none of this time, service, host and label");
+        bail!(
+            "no samples to show: the data set is empty, or --since, --until, --service, --host and \
+             --label leave out all of it"
+        );
     }
     let profile = profile_of(store, selection, &found)?;
     // Most frames bring their names.
@@ -215,7 +219,7 @@ fn closing(found: &Found) -> String {
     let (whole, stacks) = found.whole_stacks();
     let share = whole as f64 / stacks.max(1) as f64;
     format!(
-        "{} of {} in {}; {:.1} % of the stacks are whole",
+        "{} of {} on {}; {:.1} % of the stacks are whole",
         counted(samples, "sample"),
         counted(found.runs.len() as u64, "recording"),
         counted(found.hosts.len() as u64, "host"),

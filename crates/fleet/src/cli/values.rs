@@ -7,8 +7,24 @@ use crate::query::Selection;
 /// Parses `NAME=VALUE`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
-    let (name, value) = parts.ok_or("a label is NAME=VALUE")?;
+    let (name, value) = parts.ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Parses the number of a process.
+pub(super) fn pid(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|&pid| pid > 0);
+    number.ok_or_else(|| "write a number from 1 on".to_owned())
+}
+
+/// Parses a number of rows.
+pub(super) fn rows(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a number".to_owned())
+}
+
+/// Parses a length of time.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| "write a time such as 30s, 5m or 1h".to_owned())
 }
 
 /// Parses a time of day or a date, or how long ago it was, to µs since 1970.
@@ -52,7 +68,7 @@ enum Part {
 impl Sides {
     /// Parses `A,B`.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let (before, after) = text.split_once(',').ok_or("name two parts: A,B")?;
+        let (before, after) = text.split_once(',').ok_or("write two parts: A,B")?;
         Ok(Self {
             before: Side::parse(before)?,
             after: Side::parse(after)?,
@@ -65,7 +81,7 @@ impl Side {
         let part = if let Some((since, until)) = text.split_once("..") {
             Part::Times(time(since)?, time(until)?)
         } else {
-            match label(text)? {
+            match label(text).map_err(|_| "write each part as SINCE..UNTIL or NAME=VALUE")? {
                 (name, host) if name == "host" => Part::Host(host),
                 (name, service) if name == "service" => Part::Service(service),
                 (name, value) => Part::Label(name, value),

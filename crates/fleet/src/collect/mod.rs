@@ -105,7 +105,7 @@ impl Collection {
             // Of repeated failures at the start, only the first is reported.
             reported &= begin.elapsed() < Self::PAUSE;
             if !std::mem::replace(&mut reported, true) {
-                (self.report)(&format!("{error}; retried every 10 s"));
+                (self.report)(&format!("{error}; prof tries again every 10 s"));
             }
             let waits = wait_readable(&[signals.as_fd()], Some(Self::PAUSE)).map_err(unusable)?;
             if waits && signals.next().is_some() {

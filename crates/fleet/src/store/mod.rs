@@ -33,31 +33,33 @@ pub(crate) struct Entry {
 }
 
 impl Store {
-    /// The store at an address: `s3://bucket/prefix`, or a directory, as a path or `file://`.
+    /// The store at an address: `s3://bucket/prefix`, or a directory, as a path or `file://`;
+    /// `None` if it is another address.
     ///
     /// # Errors
-    /// It is not a store, or the environment lacks settings for it.
-    pub(crate) fn open(url: &str) -> Result<Self, Error> {
-        match url.split_once("://") {
-            Some(("s3", _)) => Ok(Self::Bucket(Bucket::open(url)?)),
-            Some(("file", path)) => Ok(Self::Directory(Directory::new(path))),
-            Some(_) => Err(Error::NoDestination {
-                url: url.to_owned(),
-            }),
-            None => Ok(Self::Directory(Directory::new(url))),
-        }
+    /// The environment lacks settings for it.
+    pub(crate) fn open(url: &str) -> Result<Option<Self>, Error> {
+        Ok(match url.split_once("://") {
+            Some(("s3", _)) => Some(Self::Bucket(Bucket::open(url)?)),
+            Some(("file", path)) => Some(Self::Directory(Directory::new(path))),
+            Some(_) => None,
+            None => Some(Self::Directory(Directory::new(url))),
+        })
     }
 
     /// The store at an address, of which something is to be read.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open); it is a directory that does not exist.
+    /// It is another address, a directory that does not exist, or the environment lacks settings.
     pub(crate) fn open_existing(url: &str) -> Result<Self, Error> {
         match Self::open(url)? {
-            Self::Directory(directory) if !directory.exists() => Err(Error::NoDirectory {
+            Some(Self::Directory(directory)) if !directory.exists() => Err(Error::NoDirectory {
                 url: url.to_owned(),
             }),
-            store => Ok(store),
+            Some(store) => Ok(store),
+            None => Err(Error::NoDataSet {
+                url: url.to_owned(),
+            }),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{complete_runs, partitions};
 use crate::dataset::Partition;
-use crate::error::Error;
+use crate::error::{Error, reason};
 use crate::run::RunId;
 use crate::store::{Entry, Store};
 use crate::table::{Groups, StackHash, Table, Texts};
@@ -109,7 +109,8 @@ impl Health {
         match Groups::of(table, bytes).and_then(|file| with(&file)) {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
-                self.damaged.push(format!("{}: {error}", entry.path));
+                self.damaged
+                    .push(format!("{}: {}", entry.path, reason(&error)));
                 Ok(None)
             }
         }

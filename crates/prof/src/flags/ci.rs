@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::diff::GrowthLimit;
 use super::filter::FilterFlags;
+use super::quantity::parse_rows;
 use super::symbols::SymbolFlags;
 
 /// `prof ci [...] -- COMMAND`
@@ -49,7 +50,7 @@ pub(crate) struct CiFlags {
     pub(crate) markdown: Option<PathBuf>,
 
     /// Show at most ROWS functions
-    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 10)]
+    #[arg(short = 'n', long, value_name = "ROWS", default_value_t = 10, value_parser = parse_rows)]
     pub(crate) limit: usize,
 
     /// Which samples and frames to compare

@@ -29,6 +29,10 @@ impl Fixtures {
         write("cut", b"PERFILE2\x68\0\0\0");
         write("not-executable", b"#!/bin/sh\n");
         write("directory/file", b"");
+        write(
+            "damaged-set/samples/date=2026-11-24/service=a/host=b/c.parquet",
+            b"no table\n",
+        );
         fs::set_permissions(
             directory.path().join("not-executable"),
             fs::Permissions::from_mode(0o644),

@@ -2,8 +2,8 @@
 //!
 //! `golden/VERB.txt` holds the output of a verb's situations, `golden/verdict.txt` the lines of
 //! verdicts and of fallbacks. `golden/unprinted.txt` lists the other sentences in the sources of
-//! `prof` and of the libraries below it: a new message appears here or there. `PROF_BLESS=1`
-//! rewrites the golden files.
+//! all crates: a new message appears here or there. `PROF_BLESS=1` rewrites the golden files.
+//! `prof` runs the `prof-fleet` beside it, which must be built, too.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -21,6 +21,10 @@ use situations::VERBS;
 /// sentences in `unprinted.txt` they contain all sentences of the sources.
 #[test]
 fn messages_are_those_of_the_golden_files() {
+    let fleet = Path::new(env!("CARGO_BIN_EXE_prof")).with_file_name("prof-fleet");
+    if !prof_needs::met(fleet.exists(), "prof-fleet (cargo build -p prof-fleet)") {
+        return;
+    }
     let fixtures = Fixtures::new();
     let mut goldens: Vec<(&str, String)> = VERBS
         .iter()

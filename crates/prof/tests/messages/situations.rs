@@ -16,6 +16,11 @@ pub(crate) const VERBS: &[(&str, &[&str])] = &[
     ("doctor", DOCTOR),
     ("view", VIEW),
     ("cargo", CARGO),
+    ("ci", CI),
+    ("push", PUSH),
+    ("query", QUERY),
+    ("data", DATA),
+    ("collect", COLLECT),
 ];
 
 const RECORD: &[&str] = &[
@@ -302,4 +307,94 @@ const CARGO: &[&str] = &[
     "cd package && flamegraph --root --bin three",
     "record --manifest-path missing/Cargo.toml",
     "nonsense",
+];
+
+const CI: &[&str] = &[
+    "",
+    "true",
+    "--save-baseline no-such-command",
+    "--save-baseline -o text true",
+    "--save-baseline -e nonsense true",
+    "--save-baseline --versus true true",
+    "--versus ./missing true",
+    "-r 1 true",
+    "-F many true",
+    "--fail-above x true",
+    "--fail-above 5:[ true",
+    "--limit x true",
+];
+
+/// They fill the folder `set`, which those of `query` and `data` read.
+const PUSH: &[&str] = &[
+    "",
+    "folded",
+    "missing set",
+    "directory set",
+    "text set",
+    "folded set",
+    "perf-4.14-branches set",
+    "perf-4.14-branches --time soon set",
+    "perf-4.14-branches --label nonsense set",
+    "perf-4.14-branches --symbols nonsense set",
+    "perf-4.14-branches --spool-size 1 set",
+    "perf-4.14-branches --spool spool --spool-size 0 set",
+    "perf-4.14-branches ftp://host",
+    "perf-4.14-branches pyroscope+host",
+    "perf-4.14-branches otlp+ftp://host",
+    "perf-4.14-branches --time 2026-11-24 text",
+    "perf-4.14-branches --time 2026-11-24 --spool text set",
+    "perf-4.14-branches --time 2026-11-24 set",
+    "perf-4.14-branches --time 2026-11-24 set",
+    "perf-5.15-hybrid --time 2026-11-24 set",
+    "perf-4.14-branches --time 2026-11-24 --spool spool otlp+http://127.0.0.1:1",
+];
+
+const QUERY: &[&str] = &[
+    "",
+    "missing",
+    "text",
+    "directory",
+    "ftp://host",
+    "pyroscope+http://host",
+    "damaged-set",
+    "set --event nonsense",
+    "set --since soon",
+    "set --since 2026-11-25",
+    "set --function [",
+    "set --function nothing",
+    "set --label nonsense",
+    "set --diff host=a",
+    "set --diff a,b",
+    "set --diff service=echo,service=missing",
+    "set --diff service=echo,service=echo",
+    "set --folded out",
+    "set --folded nowhere/out",
+    "set --html directory",
+    "set --top x",
+];
+
+const DATA: &[&str] = &[
+    "nonsense",
+    "check",
+    "check missing",
+    "check ftp://host",
+    "check set",
+    "check damaged-set",
+    "compact missing",
+    "compact set",
+    "compact damaged-set",
+];
+
+const COLLECT: &[&str] = &[
+    "",
+    "--service web -p 1 -a",
+    "--service web -p x",
+    "--service web -p 999999999 --spool spool",
+    "--service web -F 0",
+    "--service web --every soon",
+    "--service web -d soon",
+    "--service web --label nonsense",
+    "--service web --spool text",
+    "--service web --spool spool ftp://host",
+    "--service web --spool spool --spool-size 0",
 ];

@@ -41,7 +41,7 @@ fn fixed_parts(format: &str) -> Vec<String> {
     parts
 }
 
-/// The sentences of all crates that are linked into `prof`, except those of tests.
+/// The sentences of all crates, except those of tests.
 pub(crate) fn sentences() -> Vec<Sentence> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
