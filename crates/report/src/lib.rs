@@ -49,7 +49,9 @@ pub mod view;
 pub use calltree::{CallTree, Split};
 pub use error::{Error, InputError, NoSamples};
 pub use filter::Filter;
-pub use load::{LiveProfile, LoadOptions, LoadProgress, Span, StackCopies, load, profile_of, read};
+pub use load::{
+    LoadOptions, LoadProgress, Span, StackCopies, StreamingProfile, load, profile_of, read,
+};
 pub use pattern::{InvalidPattern, Pattern};
 pub use profile::Profile;
 pub use source::{NoSource, SourceFile, Sources};

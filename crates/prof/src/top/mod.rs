@@ -1,7 +1,7 @@
 //! `prof top`: what runs now, on a full screen or in tables.
 //!
 //! ```text
-//!   recorder (a thread) ──pipe form──> Watched: LiveProfile, NameCache ──> Picture ──> views
+//!   recorder (a thread) ──pipe form──> Watched: StreamingProfile, NameCache ──> Picture ──> views
 //!        └─ what it recorded lately ──the key w──> prof.data.TIME
 //! ```
 //! The recorder and the report meet here as they do in a file: in a recording.

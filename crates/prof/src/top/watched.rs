@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use prof_perfdata::WriteError;
 use prof_recorder::{Error, Summary};
-use prof_report::{LiveProfile, NameCache, Span, SymbolizedProfile};
+use prof_report::{NameCache, Span, StreamingProfile, SymbolizedProfile};
 
 use crate::names::LiveSymbols;
 
@@ -24,7 +24,7 @@ pub(super) struct Sources {
 /// The recording so far.
 pub(super) struct Watched {
     sources: Sources,
-    live: Option<LiveProfile>,
+    streaming: Option<StreamingProfile>,
     /// Whether there are records: the recording has started successfully.
     begun: bool,
     ended: bool,
@@ -38,7 +38,7 @@ impl Watched {
     pub(super) fn new(sources: Sources) -> Self {
         Self {
             sources,
-            live: None,
+            streaming: None,
             begun: false,
             ended: false,
             names: NameCache::default(),
@@ -86,10 +86,10 @@ impl Watched {
     }
 
     fn push(&mut self, piece: Vec<u8>) -> Result<()> {
-        match &mut self.live {
-            None => self.live = Some(LiveProfile::new(piece)?),
-            Some(live) => {
-                live.push(piece)?;
+        match &mut self.streaming {
+            None => self.streaming = Some(StreamingProfile::new(piece)?),
+            Some(streaming) => {
+                streaming.push(piece)?;
                 self.begun = true;
             }
         }
@@ -120,18 +120,21 @@ impl Watched {
             false => now.duration_since(self.decayed),
         };
         self.decayed = now;
-        let Some(live) = &mut self.live else {
+        let Some(streaming) = &mut self.streaming else {
             return Ok(None);
         };
-        live.pass(passed);
-        let profile = live.profile(span);
+        streaming.pass(passed);
+        let profile = streaming.profile(span);
         let symbolizer = self.symbols.symbolizer(&profile)?;
         Ok(Some(self.names.symbolize(profile, symbolizer)))
     }
 
     /// The share of the sampled weight that is dropped, because it is rare.
     pub(super) fn left_out(&self, total: u64) -> f64 {
-        let left_out = self.live.as_ref().map_or(0, |live| live.left_out().value);
+        let left_out = self
+            .streaming
+            .as_ref()
+            .map_or(0, |streaming| streaming.left_out().value);
         match left_out.saturating_add(total) {
             0 => 0.0,
             all => left_out as f64 / all as f64,

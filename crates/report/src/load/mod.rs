@@ -11,7 +11,6 @@ mod groups;
 mod imported;
 mod input;
 mod intern;
-mod live;
 mod losses;
 mod pprof;
 mod progress;
@@ -19,6 +18,7 @@ mod python;
 mod samples;
 mod skipped_callers;
 mod stack_check;
+mod streaming;
 mod thread_names;
 mod wall;
 mod weights;
@@ -35,8 +35,8 @@ use crate::error::InputError;
 use crate::profile::{Header, Profile};
 
 pub use input::{profile_of, read};
-pub use live::{LiveProfile, Span};
 pub use progress::LoadProgress;
+pub use streaming::{Span, StreamingProfile};
 
 use chain::Chain;
 use dumps::{Context, Dumps};
@@ -150,7 +150,7 @@ impl Loader {
             Record::Throttle(_) => counts.throttled(),
             _ => {
                 self.thread_names.follow(record, &self.processes);
-                self.live_and_die(record);
+                self.follow_lifetimes(record);
                 let modules = &mut self.collector.profile.modules;
                 follow(record, &mut self.processes, modules);
             }
@@ -158,7 +158,7 @@ impl Loader {
         None
     }
 
-    fn live_and_die(&mut self, record: &Record<'_>) {
+    fn follow_lifetimes(&mut self, record: &Record<'_>) {
         let thread_lifetimes = &mut self.collector.profile.thread_lifetimes;
         match record {
             Record::Fork(task) if !task.existed => {

@@ -20,7 +20,7 @@ pub enum Span {
 
 /// The weights of distinct samples.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(super) struct SampleWeights {
     held: FxHashMap<Key, Held>,
     left_out: Weight,
 }
@@ -61,7 +61,7 @@ impl Held {
     }
 }
 
-impl Window {
+impl SampleWeights {
     /// Nanoseconds in which what was sampled lately comes to weigh half as much.
     const HALF_LIFE: Duration = Duration::from_secs(5);
     /// So many distinct samples are held, with their stacks some 30 MB.
@@ -201,8 +201,8 @@ mod tests {
         }
     }
 
-    fn weights(window: &Window, span: Span) -> Vec<(u64, u64)> {
-        let samples = window.samples(span);
+    fn weights(held: &SampleWeights, span: Span) -> Vec<(u64, u64)> {
+        let samples = held.samples(span);
         let mut found: Vec<_> = samples.iter().map(|it| (it.period, it.count)).collect();
         found.sort_unstable();
         found
@@ -211,32 +211,32 @@ mod tests {
     #[test]
     fn what_was_sampled_lately_decays_and_the_rest_stays() {
         let stacks = stacks(2);
-        let mut window = Window::default();
-        window.add(&sample(stacks[0], 1000));
-        window.add(&sample(stacks[0], 1000));
-        window.decay(Duration::from_secs(5));
-        window.add(&sample(stacks[1], 50));
-        assert_eq!(weights(&window, Span::Recent), [(50, 1), (1000, 1)]);
-        assert_eq!(weights(&window, Span::All), [(50, 1), (2000, 2)]);
-        window.decay(Duration::from_secs(60));
-        assert_eq!(weights(&window, Span::Recent), []);
-        assert_eq!(weights(&window, Span::All), [(50, 1), (2000, 2)]);
+        let mut held = SampleWeights::default();
+        held.add(&sample(stacks[0], 1000));
+        held.add(&sample(stacks[0], 1000));
+        held.decay(Duration::from_secs(5));
+        held.add(&sample(stacks[1], 50));
+        assert_eq!(weights(&held, Span::Recent), [(50, 1), (1000, 1)]);
+        assert_eq!(weights(&held, Span::All), [(50, 1), (2000, 2)]);
+        held.decay(Duration::from_secs(60));
+        assert_eq!(weights(&held, Span::Recent), []);
+        assert_eq!(weights(&held, Span::All), [(50, 1), (2000, 2)]);
     }
 
     #[test]
     fn of_too_many_the_lighter_half_goes_and_is_counted() {
-        let stacks = stacks(Window::MOST + 1);
-        let mut window = Window::default();
+        let stacks = stacks(SampleWeights::MOST + 1);
+        let mut held = SampleWeights::default();
         for (position, &stack) in stacks.iter().enumerate() {
-            window.add(&sample(stack, 5 + u64::from(position % 10 == 0)));
-            window.drop_lightest();
+            held.add(&sample(stack, 5 + u64::from(position % 10 == 0)));
+            held.drop_lightest();
         }
-        let left = window.samples(Span::All);
-        assert_eq!(left.len(), Window::MOST / 2);
+        let left = held.samples(Span::All);
+        assert_eq!(left.len(), SampleWeights::MOST / 2);
         let heavy = left.iter().filter(|sample| sample.period == 6).count();
-        assert_eq!(heavy, Window::MOST / 10 + 1);
+        assert_eq!(heavy, SampleWeights::MOST / 10 + 1);
         let all = 5 * stacks.len() as u64 + heavy as u64;
         let value: u64 = left.iter().map(|sample| sample.period).sum();
-        assert_eq!(window.left_out().value + value, all);
+        assert_eq!(held.left_out().value + value, all);
     }
 }

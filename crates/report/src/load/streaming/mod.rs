@@ -2,11 +2,11 @@
 //! and names that are held are bounded; the list of files that were ever mapped is not.
 //!
 //! ```text
-//!   whole records ──> Loader ──samples──> Window: each distinct sample's weights, which decay
-//!                       └─ frames, stacks, names: made anew of what the window holds
+//!   whole records ──> Loader ──samples──> SampleWeights: of each distinct sample, which decay
+//!                       └─ frames, stacks, names: made anew of what samples need
 //! ```
 
-mod window;
+mod sample_weights;
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ use rustc_hash::FxHashSet;
 use super::{LoadOptions, Loader, StackCopies};
 use crate::profile::{Profile, StackId, Weight};
 
-pub use window::Span;
+pub use sample_weights::Span;
 
-use window::Window;
+use sample_weights::SampleWeights;
 
 /// A recording that is read while it is made.
-pub struct LiveProfile {
+pub struct StreamingProfile {
     recording: Recording,
     loader: Loader,
-    window: Window,
+    weights: SampleWeights,
     /// With so many stacks and names, those that nothing has any more are dropped.
     most_stacks: usize,
 }
 
-impl LiveProfile {
+impl StreamingProfile {
     /// So many stacks are no reason to look for such that can be dropped.
     const FEW_STACKS: usize = 20_000;
 
@@ -48,7 +48,7 @@ impl LiveProfile {
         Ok(Self {
             loader: Loader::new(&options, &recording),
             recording,
-            window: Window::default(),
+            weights: SampleWeights::default(),
             most_stacks: Self::FEW_STACKS,
         })
     }
@@ -70,9 +70,9 @@ impl LiveProfile {
             }
         }
         let samples = std::mem::take(&mut loader.collector.profile.samples);
-        samples.iter().for_each(|sample| self.window.add(&sample));
+        samples.iter().for_each(|sample| self.weights.add(&sample));
         loader.collector.profile.thread_lifetimes = Default::default();
-        self.window.drop_lightest();
+        self.weights.drop_lightest();
         if self.size() > self.most_stacks {
             self.drop_unused();
         }
@@ -81,13 +81,13 @@ impl LiveProfile {
 
     /// So much time passes: what was sampled lately weighs less.
     pub fn pass(&mut self, time: Duration) {
-        self.window.decay(time);
+        self.weights.decay(time);
     }
 
     /// The samples of this span, and the total of the recording so far.
     pub fn profile(&self, span: Span) -> Profile {
         let profile = Profile {
-            samples: self.window.samples(span),
+            samples: self.weights.samples(span),
             ..self.loader.collector.profile.clone()
         };
         self.loader.complete(profile, &self.recording)
@@ -96,7 +96,7 @@ impl LiveProfile {
     /// The total since the start of stacks that are not held any more, because they are
     /// rare and there were too many.
     pub fn left_out(&self) -> Weight {
-        self.window.left_out()
+        self.weights.left_out()
     }
 
     /// How many stacks and names there are.
@@ -110,14 +110,14 @@ impl LiveProfile {
         profile.stacks.len() + profile.names.iter().count() + thread_names.ended()
     }
 
-    /// Makes all tables anew of what the window holds.
+    /// Makes all tables anew of what samples need.
     fn drop_unused(&mut self) {
         let profile = &mut self.loader.collector.profile;
         let stacks = std::mem::take(&mut profile.stacks);
         let frames = std::mem::take(&mut profile.frames);
         let names = std::mem::take(&mut profile.names);
         let mut used = vec![false; stacks.len()];
-        for stack in self.window.stacks() {
+        for stack in self.weights.stacks() {
             used[stack.index()] = true;
         }
         for stack in stacks.iter().rev() {
@@ -137,11 +137,11 @@ impl LiveProfile {
             });
             renamed.push(number);
         }
-        self.window.rename(|stack, name| {
+        self.weights.rename(|stack, name| {
             let stack = renamed[stack.index()].unwrap_or(stack);
             (stack, profile.names.intern(&names[name]))
         });
-        let threads = self.window.threads();
+        let threads = self.weights.threads();
         let threads: FxHashSet<(Pid, Tid)> = threads
             .flat_map(|(pid, tid)| [(pid, tid), (pid, pid)])
             .collect();

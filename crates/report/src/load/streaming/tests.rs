@@ -31,11 +31,11 @@ fn event() -> EventDescription {
 }
 
 /// The start of a file, and then a process with a module.
-fn begin() -> LiveProfile {
+fn begin() -> StreamingProfile {
     let events = [event()];
     let start = Writer::create_pipe(Cursor::new(Vec::new()), &events, &Features::default());
     let start = start.unwrap().finish(&Features::default()).unwrap();
-    let mut live = LiveProfile::new(start.into_inner()).unwrap();
+    let mut streaming = StreamingProfile::new(start.into_inner()).unwrap();
     let stamp = Stamp {
         time: Some(1),
         ..Stamp::default()
@@ -57,8 +57,8 @@ fn begin() -> LiveProfile {
         path: OsStr::new("/bin/server"),
     };
     encode::mmap2(&mut records, &events[0].attr, &mmap).unwrap();
-    live.push(records).unwrap();
-    live
+    streaming.push(records).unwrap();
+    streaming
 }
 
 fn comm(tid: i32, name: &str) -> Vec<u8> {
@@ -104,9 +104,9 @@ fn samples_of(tid: i32, stacks: impl IntoIterator<Item = Vec<u64>>) -> Vec<u8> {
     records
 }
 
-fn total(live: &LiveProfile, span: Span) -> Weight {
+fn total(streaming: &StreamingProfile, span: Span) -> Weight {
     let mut total = Weight::default();
-    let profile = live.profile(span);
+    let profile = streaming.profile(span);
     let samples = profile.samples.iter();
     samples.for_each(|sample| total += Weight::of(&sample));
     total
@@ -114,28 +114,28 @@ fn total(live: &LiveProfile, span: Span) -> Weight {
 
 #[test]
 fn records_come_in_pieces() {
-    let mut live = begin();
+    let mut streaming = begin();
     for _ in 0..3 {
-        live.push(samples([vec![0x2000, 0x3000]])).unwrap();
+        streaming.push(samples([vec![0x2000, 0x3000]])).unwrap();
     }
-    let profile = live.profile(Span::All);
+    let profile = streaming.profile(Span::All);
     assert_eq!(profile.samples.len(), 1, "they are equal");
     let sample = profile.samples.iter().next().unwrap();
     assert_eq!(&profile.names[sample.name], "server");
     assert_eq!((sample.period, sample.count), (3_000_000, 3));
     assert_eq!(profile.events[0].name, "cpu-clock");
     assert_eq!(profile.quality.samples, 3);
-    live.pass(Duration::from_secs(5));
-    assert_eq!(total(&live, Span::Recent).value, 1_500_000);
-    assert_eq!(total(&live, Span::All).value, 3_000_000);
+    streaming.pass(Duration::from_secs(5));
+    assert_eq!(total(&streaming, Span::Recent).value, 1_500_000);
+    assert_eq!(total(&streaming, Span::All).value, 3_000_000);
 }
 
 #[test]
 fn a_process_has_the_name_of_a_main_thread_that_has_no_samples() {
-    let mut live = begin();
-    live.push(comm(8, "worker")).unwrap();
-    live.push(samples_of(8, [vec![0x2000]])).unwrap();
-    let profile = live.profile(Span::All);
+    let mut streaming = begin();
+    streaming.push(comm(8, "worker")).unwrap();
+    streaming.push(samples_of(8, [vec![0x2000]])).unwrap();
+    let profile = streaming.profile(Span::All);
     let sample = profile.samples.iter().next().unwrap();
     assert_eq!(&profile.names[sample.name], "worker");
     assert_eq!(&profile.names[profile.process_names()[&TASK]], "server");
@@ -143,24 +143,25 @@ fn a_process_has_the_name_of_a_main_thread_that_has_no_samples() {
 
 #[test]
 fn memory_does_not_grow_with_distinct_stacks_and_nothing_goes_astray() {
-    let mut live = begin();
+    let mut streaming = begin();
     let mut most = 0;
     for round in 0..30_u64 {
         let distinct =
             (0..10_000).map(|at| vec![0x2000 + at % 100, 0x10_0000 + round * 10_000 + at]);
-        live.push(samples(distinct)).unwrap();
+        streaming.push(samples(distinct)).unwrap();
         // One that is hot, whose stack must survive all of this.
-        live.push(samples((0..100).map(|_| vec![0x2abc, 0x2def])))
+        streaming
+            .push(samples((0..100).map(|_| vec![0x2abc, 0x2def])))
             .unwrap();
         if round % 10 == 9 {
-            most = most.max(live.profile(Span::All).stacks.len());
+            most = most.max(streaming.profile(Span::All).stacks.len());
         }
     }
     assert!(most < 500_000, "{most} stacks of 600,000");
-    let mut all = total(&live, Span::All);
-    all += live.left_out();
+    let mut all = total(&streaming, Span::All);
+    all += streaming.left_out();
     assert_eq!(all.samples, 30 * 10_100);
-    let profile = live.profile(Span::All);
+    let profile = streaming.profile(Span::All);
     let hot = profile
         .samples
         .iter()
