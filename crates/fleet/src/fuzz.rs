@@ -1,9 +1,10 @@
 //! Entry points for fuzzing.
 
 use bytes::Bytes;
+use prof_report::profile::Weight;
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
-use crate::query::{Found, Frames, Selection};
+use crate::query::{EventName, Found, Frames, Selection};
 use crate::table::{Groups, Table, Texts};
 
 /// Reads any bytes as a file of each table: as `prof query` does, and as `prof data` does.
@@ -32,10 +33,17 @@ fn samples(bytes: &Bytes) -> parquet::errors::Result<()> {
 fn stacks(bytes: &Bytes) -> parquet::errors::Result<()> {
     let file = Groups::of(Table::Stacks, bytes.clone())?;
     let mut found = Found::default();
-    found.events.push(("event".into(), "unit".into()));
+    found.events.push(EventName {
+        name: "event".into(),
+        unit: "unit".into(),
+    });
+    let one = Weight {
+        value: 1,
+        samples: 1,
+    };
     for group in 0..file.len() {
         let sums = file.stack_ids(group)?.into_iter();
-        found.sums.extend(sums.map(|stack| ((0, stack), (1, 1))));
+        found.sums.extend(sums.map(|stack| ((0, stack), one)));
     }
     let mut frames = Frames::of(&found);
     frames.read(bytes.clone())?;

@@ -214,10 +214,10 @@ fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, St
 }
 
 fn closing(found: &Found) -> String {
-    let counts = found.sums.values().map(|&(_, count)| count);
+    let counts = found.sums.values().map(|weight| weight.samples);
     let samples = counts.fold(0, u64::saturating_add);
-    let (whole, stacks) = found.whole_stacks();
-    let share = whole as f64 / stacks.max(1) as f64;
+    let stacks = found.stack_counts();
+    let share = stacks.whole as f64 / stacks.all.max(1) as f64;
     format!(
         "{} of {} on {}; {:.1} % of the stacks are whole",
         counted(samples, "sample"),

@@ -9,5 +9,5 @@ mod scan;
 mod selection;
 
 pub(crate) use profile::{Frames, of_sums as profile_of};
-pub(crate) use scan::{Found, scan};
+pub(crate) use scan::{EventName, Found, scan};
 pub(crate) use selection::Selection;

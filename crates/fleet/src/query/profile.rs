@@ -13,7 +13,7 @@ use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
 
 use super::Selection;
-use super::scan::{Found, MOST_TEXT};
+use super::scan::{EventName, Found, MOST_TEXT};
 use crate::dataset::{Partition, table_prefix};
 use crate::error::Error;
 use crate::store::Store;
@@ -32,7 +32,7 @@ pub(crate) fn of_sums(
     frames.look_up(store, selection)?;
     Ok(frames.profile_of(found))
 }
-fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
+fn event(EventName { name, unit }: &EventName) -> Event {
     let of_name = Unit::of_event(name);
     Event {
         name: name.to_string(),
@@ -48,8 +48,11 @@ fn event((name, unit): &(Arc<str>, Arc<str>)) -> Event {
 /// The most stacks and functions of a profile, which take some two gigabytes.
 const MOST_FUNCTIONS: usize = 1 << 25;
 
-/// The number of symbols in the row chosen for a stack, and the stack.
-type Chosen = FxHashMap<StackHash, (i32, StackId)>;
+/// The stack of the row with the most symbols.
+struct Chosen {
+    named: i32,
+    stack: StackId,
+}
 
 /// Frames in the order of their first use.
 #[derive(Default)]
@@ -57,7 +60,7 @@ pub(crate) struct Frames {
     profile: Profile,
     /// The stacks that samples have.
     needed: HashSet<StackHash>,
-    chosen: Chosen,
+    chosen: FxHashMap<StackHash, Chosen>,
     texts: Texts,
     /// Functions of frames that differ.
     functions: usize,
@@ -83,10 +86,10 @@ impl Frames {
         let name = profile.names.intern("");
         // Sorted, so that a query has one result.
         let mut sums: Vec<_> = found.sums.iter().collect();
-        sums.sort_unstable();
-        for (&(event, stack), &(weight, count)) in sums {
+        sums.sort_unstable_by_key(|&(key, _)| key);
+        for (&(event, stack), weight) in sums {
             let stack = match chosen.get(&stack) {
-                Some(&(_, stack)) => stack,
+                Some(chosen) => chosen.stack,
                 None => nothing(&mut profile),
             };
             profile.samples.push(Sample {
@@ -95,14 +98,14 @@ impl Frames {
                 tid: 0,
                 cpu: None,
                 event,
-                period: weight,
-                count,
+                period: weight.value,
+                count: weight.samples,
                 name,
                 stack,
                 end: StackEnd::NotRecorded,
                 remote_read: 0,
             });
-            profile.quality.samples = profile.quality.samples.saturating_add(count);
+            profile.quality.samples = profile.quality.samples.saturating_add(weight.samples);
         }
         profile.missing_data = MissingData {
             times: true,
@@ -144,19 +147,14 @@ impl Frames {
         for group in 0..file.len() {
             let ids = file.stack_ids(group)?;
             let named = file.named(group)?;
-            let better = |(id, &named): (&StackHash, &i32)| {
-                let chosen = self.chosen.get(id).map(|&(named, _)| named);
-                self.needed.contains(id) && chosen.is_none_or(|chosen| named > chosen)
-            };
-            if !ids.iter().zip(&named).any(better) {
+            let mut rows = ids.iter().zip(&named);
+            if !rows.any(|(id, &named)| self.is_better(id, named)) {
                 continue;
             }
             for row in file.stacks(group, &mut self.texts)? {
-                let chosen = self.chosen.get(&row.stack).map(|&(named, _)| named);
-                let is_better = chosen.is_none_or(|chosen| row.named > chosen);
-                if is_better && self.needed.contains(&row.stack) {
-                    let stack = self.stack(&row);
-                    self.chosen.insert(row.stack, (row.named, stack));
+                if self.is_better(&row.stack, row.named) {
+                    let (named, stack) = (row.named, self.stack(&row));
+                    self.chosen.insert(row.stack, Chosen { named, stack });
                 }
             }
             if self.is_full() {
@@ -164,6 +162,11 @@ impl Frames {
             }
         }
         Ok(())
+    }
+
+    fn is_better(&self, id: &StackHash, named: i32) -> bool {
+        let chosen = self.chosen.get(id);
+        self.needed.contains(id) && chosen.is_none_or(|chosen| named > chosen.named)
     }
 
     fn stack(&mut self, row: &StackRow) -> StackId {

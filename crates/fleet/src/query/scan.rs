@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use prof_model::StackEnd;
+use prof_report::profile::Weight;
 use rustc_hash::FxHashMap;
 
 use super::Selection;
@@ -14,16 +15,28 @@ use crate::run::RunId;
 use crate::store::Store;
 use crate::table::{Groups, StackHash, Sums, Table, Texts};
 
-/// An event and its unit, as rows have them.
-pub(crate) type EventName = (Arc<str>, Arc<str>);
+/// An event, as rows name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventName {
+    pub(crate) name: Arc<str>,
+    pub(crate) unit: Arc<str>,
+}
+
+/// How many samples have stacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StackCounts {
+    pub(crate) whole: u64,
+    /// With a stack to walk, the whole ones among them.
+    pub(crate) all: u64,
+}
 
 /// The sums of a query's samples.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     /// Events, in the order of their first sample.
     pub(crate) events: Vec<EventName>,
-    /// Weight and number of samples, by event and stack.
-    pub(crate) sums: FxHashMap<(u16, StackHash), (u64, u64)>,
+    /// The weight by event and stack.
+    pub(crate) sums: FxHashMap<(u16, StackHash), Weight>,
     /// Samples by how their stacks ended.
     pub(crate) ends: FxHashMap<Arc<str>, u64>,
     /// The hosts of the samples.
@@ -125,11 +138,14 @@ impl Found {
     fn add(&mut self, sums: &Sums, rows: &[usize]) {
         let mut event: Option<(EventName, u16)> = None;
         for &row in rows {
-            let name = (&sums.events[row], &sums.units[row]);
+            let (name, unit) = (&sums.events[row], &sums.units[row]);
             let number = match &event {
-                Some(((known, unit), number)) if (known, unit) == name => *number,
+                Some((known, number)) if known.name == *name && known.unit == *unit => *number,
                 _ => {
-                    let name = (Arc::clone(name.0), Arc::clone(name.1));
+                    let name = EventName {
+                        name: Arc::clone(name),
+                        unit: Arc::clone(unit),
+                    };
                     let number = self.event(&name);
                     event = Some((name, number));
                     number
@@ -137,10 +153,10 @@ impl Found {
             };
             let count = u64::try_from(sums.counts[row]).unwrap_or(0);
             let sum = self.sums.entry((number, sums.stacks[row])).or_default();
-            sum.0 = sum
-                .0
-                .saturating_add(u64::try_from(sums.weights[row]).unwrap_or(0));
-            sum.1 = sum.1.saturating_add(count);
+            *sum += Weight {
+                value: u64::try_from(sums.weights[row]).unwrap_or(0),
+                samples: count,
+            };
             let end = match self.ends.get_mut(&sums.ends[row]) {
                 Some(end) => end,
                 None => self.ends.entry(Arc::clone(&sums.ends[row])).or_default(),
@@ -150,22 +166,21 @@ impl Found {
         }
     }
 
-    /// How many samples have a whole stack, and how many one to walk. Reasons that a later version
-    /// wrote count as stacks that are not whole.
-    pub(crate) fn whole_stacks(&self) -> (u64, u64) {
+    /// Reasons that a later version wrote count as stacks that are not whole.
+    pub(crate) fn stack_counts(&self) -> StackCounts {
         let known = |name: &str| {
             StackEnd::ALL
                 .into_iter()
                 .find(|&end| *end_name(end) == *name)
         };
-        let mut counts = (0_u64, 0_u64);
+        let mut counts = StackCounts::default();
         for (name, &count) in &self.ends {
             let end = known(name);
             if end.is_none_or(StackEnd::counts) {
-                counts.1 = counts.1.saturating_add(count);
+                counts.all = counts.all.saturating_add(count);
             }
             if end.is_some_and(StackEnd::is_whole) {
-                counts.0 = counts.0.saturating_add(count);
+                counts.whole = counts.whole.saturating_add(count);
             }
         }
         counts

@@ -87,8 +87,15 @@ struct Line {
 struct State {
     /// The number of symbolized addresses, and their total.
     resolved: Option<(usize, usize)>,
-    /// The current downloads: name, bytes received, bytes in all.
-    downloads: Vec<(String, u64, Option<u64>)>,
+    /// The current ones.
+    downloads: Vec<Download>,
+}
+
+struct Download {
+    module: String,
+    /// Bytes so far, and in all.
+    received: u64,
+    total: Option<u64>,
 }
 
 impl Line {
@@ -101,8 +108,12 @@ impl Line {
                 received,
                 total,
             } => {
-                state.downloads.retain(|(name, ..)| *name != module);
-                state.downloads.push((module, received, total));
+                state.downloads.retain(|download| download.module != module);
+                state.downloads.push(Download {
+                    module,
+                    received,
+                    total,
+                });
             }
             _ => {}
         }
@@ -130,10 +141,10 @@ impl fmt::Display for State {
             (None, []) => f.write_str("looking for debug info"),
             (None, downloads) => {
                 write!(f, "downloading debug info (Ctrl-C skips)")?;
-                for (name, received, total) in downloads.iter().rev() {
-                    write!(f, " {name} {}", Mebibytes(*received))?;
-                    if let Some(total) = total {
-                        write!(f, "/{}", Mebibytes(*total))?;
+                for download in downloads.iter().rev() {
+                    write!(f, " {} {}", download.module, Mebibytes(download.received))?;
+                    if let Some(total) = download.total {
+                        write!(f, "/{}", Mebibytes(total))?;
                     }
                 }
                 Ok(())

@@ -1,12 +1,14 @@
 //! The counters of all events on all targets, with substitutes for unavailable events.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use prof_counters::{
     Count, EventGroup, EventSpec, OpenError, Options, PlaceName, ReadError, Target,
 };
 use prof_events::names::encoding_of;
 
-use super::part::Part;
+use super::part::{Cell, Part};
 use super::refused::Refused;
 use super::row::{Counts, Origin, Row};
 use super::selection::Selection;
@@ -119,32 +121,21 @@ impl Counters {
     }
 
     /// The counts at each place.
-    pub(super) fn read_places(&mut self) -> Result<Vec<(PlaceName, Counts)>, ReadError> {
+    pub(super) fn read_places(&mut self) -> Result<BTreeMap<PlaceName, Counts>, ReadError> {
         let rows = self.rows.len();
-        let mut places: Vec<(PlaceName, Counts)> = Vec::new();
+        let mut places: BTreeMap<PlaceName, Counts> = BTreeMap::new();
         for parts in &mut self.targets {
-            let mut row = 0;
+            let mut first = 0;
             for part in parts {
-                let (members, counts) = part.read_places()?;
-                for (place, member, count) in counts {
-                    let index = match places.iter().position(|(known, _)| *known == place) {
-                        Some(index) => index,
-                        None => {
-                            places.push((place, vec![None; rows]));
-                            places.len() - 1
-                        }
-                    };
-                    let cell = places
-                        .get_mut(index)
-                        .and_then(|(_, counts)| counts.get_mut(row + member));
-                    if let Some(cell) = cell {
+                for Cell { place, row, count } in part.read_places()? {
+                    let counts = places.entry(place).or_insert_with(|| vec![None; rows]);
+                    if let Some(cell) = counts.get_mut(first + row) {
                         *cell = Some(count);
                     }
                 }
-                row += members;
+                first += part.members();
             }
         }
-        places.sort_by_key(|(place, _)| *place);
         Ok(places)
     }
 }

@@ -17,8 +17,13 @@ pub(super) enum Part {
     Elsewhere,
 }
 
-/// A place, the index of a row there, and its count.
-pub(super) type Cell = (PlaceName, usize, Count);
+/// The count of one row at one place.
+pub(super) struct Cell {
+    pub(super) place: PlaceName,
+    /// The row's index in its part.
+    pub(super) row: usize,
+    pub(super) count: Count,
+}
 
 impl Part {
     /// Opens a group of events, or a single event.
@@ -71,24 +76,27 @@ impl Part {
         }
     }
 
-    /// The number of its rows, and the count of each row, by index, at each place.
-    pub(super) fn read_places(&mut self) -> Result<(usize, Vec<Cell>), ReadError> {
-        let members = self.members();
+    /// The count of each of its rows at each place.
+    pub(super) fn read_places(&mut self) -> Result<Vec<Cell>, ReadError> {
         let read = match self {
             Self::Alone(counter) => {
+                let cell = |(place, count)| Cell {
+                    place,
+                    row: 0,
+                    count,
+                };
                 let places = counter.read_places();
-                places.map(|places| {
-                    places
-                        .into_iter()
-                        .map(|(place, count)| (place, 0, count))
-                        .collect()
-                })
+                places.map(|places| places.into_iter().map(cell).collect())
             }
             Self::Together { group, counters } => group.read_places().map(|places| {
                 let each = |(place, snapshot): &(PlaceName, Snapshot)| {
                     let counts = counters.iter().enumerate();
-                    let counts = counts.filter_map(|(index, counter)| {
-                        Some((*place, index, snapshot.get(counter)?))
+                    let counts = counts.filter_map(|(row, counter)| {
+                        Some(Cell {
+                            place: *place,
+                            row,
+                            count: snapshot.get(counter)?,
+                        })
                     });
                     counts.collect::<Vec<_>>()
                 };
@@ -97,12 +105,13 @@ impl Part {
             Self::Elsewhere => Ok(Vec::new()),
         };
         match read {
-            Err(ReadError::NotScheduled) => Ok((members, Vec::new())),
-            read => Ok((members, read?)),
+            Err(ReadError::NotScheduled) => Ok(Vec::new()),
+            read => read,
         }
     }
 
-    fn members(&self) -> usize {
+    /// The number of its rows.
+    pub(super) fn members(&self) -> usize {
         match self {
             Self::Alone(_) | Self::Elsewhere => 1,
             Self::Together { counters, .. } => counters.len(),

@@ -35,10 +35,12 @@ pub(super) struct Waiting {
     pub(super) context: Context,
 }
 
-/// The thread of a sample at its time.
+/// What is remembered of a sample that waits.
 pub(super) struct Context {
     pub(super) process: Option<Arc<Process>>,
     pub(super) name: NameId,
+    /// The bytes of its copy.
+    pub(super) copied: usize,
 }
 
 /// A sample, its frames, and whether they were unwound just now.
@@ -106,9 +108,9 @@ impl Dumps {
     }
 
     /// Adds a sample; returns whether it is time to unwind.
-    pub(super) fn add(&mut self, record: HeldRecord, size: usize, context: Context) -> bool {
+    pub(super) fn add(&mut self, record: HeldRecord, context: Context) -> bool {
+        self.size += context.copied;
         self.waiting.push(Waiting { record, context });
-        self.size += size;
         self.waiting.len() >= Self::MOST_WAITING || self.size >= Self::MOST_BYTES
     }
 

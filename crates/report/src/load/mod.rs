@@ -95,8 +95,8 @@ pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, 
         let Some(record) = recording.next()? else {
             break;
         };
-        if let Some((context, size)) = loader.push(&record) {
-            loader.delay(context, size, &mut recording);
+        if let Some(context) = loader.push(&record) {
+            loader.delay(context, &mut recording);
         }
     }
     loader.unwind(&mut recording);
@@ -138,8 +138,8 @@ impl Loader {
         self.collector.learn_events(recording.events());
     }
 
-    /// Takes a record; or returns what to remember of a sample that has to wait, and its size.
-    fn push(&mut self, record: &Record<'_>) -> Option<(Context, usize)> {
+    /// Takes a record; or returns what to remember of a sample that has to wait.
+    fn push(&mut self, record: &Record<'_>) -> Option<Context> {
         let counts = &mut self.collector.counts;
         match record {
             Record::Sample(sample) => return self.sample(sample),
@@ -174,15 +174,17 @@ impl Loader {
         }
     }
 
-    fn sample(&mut self, sample: &Sample<'_>) -> Option<(Context, usize)> {
+    fn sample(&mut self, sample: &Sample<'_>) -> Option<Context> {
         let (pid, tid) = (sample.pid, sample.tid);
         let process = self.processes.get(pid);
         let names = &mut self.collector.profile.names;
         let name = self.thread_names.get(pid, tid, process, names);
         if self.dumps.as_ref().is_some_and(|dumps| dumps.delay(sample)) {
-            let process = self.processes.shared(pid);
-            let size = sample.user_stack.map_or(0, |stack| stack.bytes.len());
-            return Some((Context { process, name }, size));
+            return Some(Context {
+                process: self.processes.shared(pid),
+                name,
+                copied: sample.user_stack.map_or(0, |stack| stack.bytes.len()),
+            });
         }
         self.chain
             .read(sample, self.collector.traits.of(sample.event));
@@ -191,11 +193,11 @@ impl Loader {
     }
 
     /// Has the sample that came last wait, until there is enough to unwind.
-    fn delay(&mut self, context: Context, size: usize, recording: &mut Recording) {
+    fn delay(&mut self, context: Context, recording: &mut Recording) {
         let (Some(dumps), Some(record)) = (&mut self.dumps, recording.hold()) else {
             return;
         };
-        if dumps.add(record, size, context) {
+        if dumps.add(record, context) {
             self.unwind(recording);
         }
     }
@@ -216,7 +218,7 @@ impl Loader {
             if finished.unwound {
                 collector.counts.unwound();
             }
-            let Context { process, name } = &waiting.context;
+            let Context { process, name, .. } = &waiting.context;
             let process = process.as_deref();
             let (sample, chain) = (&finished.sample, &mut finished.chain);
             collector.push(sample, chain, process, *name);

@@ -72,8 +72,8 @@ impl Counts {
             }
         }
         for (stack, samples) in profile.stacks.iter().zip(&samples) {
-            if let Some((place, _)) = plan.position(profile.stacks.frame(stack)) {
-                counts[place].innermost += samples;
+            if let Some(at) = plan.position(profile.stacks.frame(stack)) {
+                counts[at.place].innermost += samples;
             }
         }
         // A stack comes after the one that it extends, so this adds up those that extend it.
@@ -84,7 +84,7 @@ impl Counts {
         }
         let unnamed_place = |stack| {
             let frame = profile.stacks.frame(stack);
-            let (place, _) = plan.position(frame)?;
+            let place = plan.position(frame)?.place;
             plan.answer(frame, answers).is_empty().then_some(place)
         };
         // By place: how far the samples are counted already, with a caller of the same place.

@@ -16,8 +16,17 @@ pub(crate) const JIT: &str = "[jit]";
 pub(super) struct Plan {
     /// Sorted, distinct addresses by place, in the order of the places.
     places: Vec<(Place, Vec<u64>)>,
-    /// By frame number: the place's position and the address's position in it.
-    positions: Vec<Option<(usize, usize)>>,
+    /// By frame number.
+    positions: Vec<Option<Position>>,
+}
+
+/// Where the answer to a frame is.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
+    /// The index of the place.
+    pub(super) place: usize,
+    /// The index of the address in it.
+    pub(super) address: usize,
 }
 
 impl Plan {
@@ -35,11 +44,11 @@ impl Plan {
         }
         let position = |frame| {
             let (place, address) = Place::of(frame, profile)?;
-            let at = places
+            let place = places
                 .binary_search_by_key(&place, |(place, _)| *place)
                 .ok()?;
-            let address = places[at].1.binary_search(&address).ok()?;
-            Some((at, address))
+            let address = places[place].1.binary_search(&address).ok()?;
+            Some(Position { place, address })
         };
         let positions = profile
             .frames
@@ -63,13 +72,13 @@ impl Plan {
     }
 
     /// In which answer a frame's names are, and where in it.
-    pub(super) fn position(&self, id: FrameId) -> Option<(usize, usize)> {
+    pub(super) fn position(&self, id: FrameId) -> Option<Position> {
         self.positions[id.index()]
     }
 
     pub(super) fn answer<'a>(&self, id: FrameId, answers: &'a [Resolved]) -> &'a [SymbolFrame] {
         self.position(id)
-            .and_then(|(place, address)| Some(answers.get(place)?.frames(address)))
+            .and_then(|at| Some(answers.get(at.place)?.frames(at.address)))
             .unwrap_or_default()
     }
 }

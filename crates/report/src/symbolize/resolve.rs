@@ -25,8 +25,8 @@ pub(super) fn symbolize(
     let answers = symbolizer.resolve_watched(&plan.queries(&profile), watch);
     let naming = naming::of_modules(&profile, &plan, &answers);
     let start = |id| {
-        let (place, address) = plan.position(id)?;
-        answers.get(place)?.unnamed_start(address)
+        let at = plan.position(id)?;
+        answers.get(at.place)?.unnamed_start(at.address)
     };
     with_names(profile, |id| plan.answer(id, &answers), start, naming)
 }
