@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use prof_console::Console;
+use prof_console::say;
 use prof_model::counted;
 
 use crate::flags::ArchiveFlags;
@@ -17,13 +17,10 @@ use crate::names;
 pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
     let output = flags.output.as_ref().unwrap_or(&flags.input);
     let naming = names::embed(&flags.input, output, &flags.symbols)?;
-    let console = Console::new(false, false);
-    names::unnamed(&naming)
-        .iter()
-        .for_each(|line| console.say(line));
+    names::unnamed(&naming).iter().for_each(say);
     let total: usize = naming.iter().map(|module| module.addresses).sum();
     let named: usize = naming.iter().map(|module| module.named).sum();
-    console.say(format_args!(
+    say(&format_args!(
         "wrote {}: {named} of {total} addresses in {} have symbols",
         output.display(),
         counted(naming.len() as u64, "module"),

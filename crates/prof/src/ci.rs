@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use prof_console::{Console, say};
+use prof_console::say;
 use prof_model::{Verdict, counted};
 use prof_report::format::runs::{self, RunsOptions};
 use prof_report::view::diff::{RunOrder, RunsDiff, RunsRow};
@@ -26,7 +26,6 @@ use crate::output::{write_file, write_stdout};
 ///
 /// A run cannot be recorded, there is no baseline, or an output cannot be written.
 pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
-    let console = Console::new(false, false);
     let group = |name: &str, program: Option<&OsString>| {
         let mut command = flags.command.clone();
         if let (Some(program), Some(own)) = (program, command.first_mut()) {
@@ -45,7 +44,7 @@ pub(crate) fn run(flags: CiFlags) -> Result<ExitCode> {
         }
         let runs = counted(flags.repeat.into(), "run");
         let directory = baseline.directory.display();
-        console.say(format_args!("wrote {runs} to {directory}"));
+        say(&format_args!("wrote {runs} to {directory}"));
         return Ok(ExitCode::SUCCESS);
     }
     let (before, order, recorded) = match &flags.versus {

@@ -9,7 +9,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use prof_console::Console;
+use prof_console::{Console, say};
 use prof_model::{StackEnd, Verdict, byte_size, counted};
 use prof_recorder::{
     Backend, CallGraph, Control, CpuTarget, Delay, Options, Program, Rotation, Schedule, Signals,
@@ -292,14 +292,14 @@ fn storage(flags: &StorageFlags, quiet: bool) -> Storage {
 }
 
 fn print_unfinished(records: usize) {
-    Console::new(false, false).say(format_args!(
+    say(&format_args!(
         "sampling has ended; unwinding and writing the last {} (Ctrl-C writes them without callers)",
         counted(records as u64, "record")
     ));
 }
 
 fn print_completed(file: &Path) {
-    Console::new(false, false).say(format_args!("wrote {}", file.display()));
+    say(&format_args!("wrote {}", file.display()));
 }
 
 /// The options of the recording, except how it is written.

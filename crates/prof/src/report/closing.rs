@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use prof_console::Console;
+use prof_console::say;
 use prof_model::{Grade, Verdict, counted};
 use prof_report::profile::Event;
 use prof_report::{Profile, SymbolizedProfile};
@@ -75,9 +75,8 @@ pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> 
 
 /// Prints it on the standard error output: the standard output may be the view.
 pub(super) fn print_closing(asides: &[String], quality: &ReportQuality) {
-    let console = Console::new(false, false);
-    asides.iter().for_each(|line| console.say(line));
-    console.say(quality);
+    asides.iter().for_each(say);
+    say(quality);
 }
 
 /// The other events of the profile, in one line; `None` if there are none.

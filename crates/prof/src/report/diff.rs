@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use prof_console::Console;
+use prof_console::say;
 use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::{diff, json};
@@ -87,8 +87,7 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let judged = flags.fail_above.iter();
     let judged = judged.flat_map(|limit| judged_by(limit, &diff)).collect();
     let grown = diff.grown(judged);
-    let console = Console::new(false, false);
-    grown.iter().for_each(|one| console.say(in_words(one)));
+    grown.iter().for_each(|one| say(&in_words(one)));
     Ok(match grown.is_empty() {
         true => ExitCode::SUCCESS,
         false => exit::CHECK_FAILED.into(),
@@ -131,5 +130,5 @@ fn print_verdict(path: &Path, profile: &SymbolizedProfile) {
         return;
     }
     let verdict = Verdict::new(profile.quality());
-    Console::new(false, false).say(format_args!("{}: {verdict}", path.display()));
+    say(&format_args!("{}: {verdict}", path.display()));
 }

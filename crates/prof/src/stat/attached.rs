@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use prof_console::Console;
+use prof_console::say;
 use prof_counters::{Inherit, Options, Target};
 use prof_events::Signals;
 use rustix::process::{Pid, PidfdFlags};
@@ -27,8 +27,7 @@ pub(super) fn run(
 ) -> Result<ExitCode> {
     let ends = ends(flags);
     let mut counters = open(flags, selection)?;
-    let console = Console::new(false, false);
-    counters.notes.iter().for_each(|note| console.say(note));
+    counters.notes.iter().for_each(say);
     let mut intervals = Intervals::new(flags, &mut counters)?;
     counters.enable()?;
     let mut waiting: Vec<_> = ends.iter().map(AsFd::as_fd).collect();

@@ -6,7 +6,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow};
-use prof_console::Console;
+use prof_console::{Console, say};
 use prof_counters::{Inherit, Options, Target};
 use prof_events::counting::Usage;
 use prof_events::{HeldCommand, Program, RunningCommand, Signals, system};
@@ -37,8 +37,7 @@ pub(super) fn run(
         };
         let mut counters = open(flags, selection, &held)?;
         if number == 0 {
-            let console = Console::new(false, false);
-            counters.notes.iter().for_each(|note| console.say(note));
+            counters.notes.iter().for_each(say);
         }
         let before = Usage::of_children();
         let intervals = Intervals::new(flags, &mut counters)?;

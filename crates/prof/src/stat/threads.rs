@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use prof_console::Console;
+use prof_console::say;
 use prof_counters::Count;
 use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, Usage};
 use prof_events::system::{self, System};
@@ -39,7 +39,6 @@ pub(super) fn run(
     if flags.no_inherit {
         bail!("-i counts only the first thread of the command: leave out -i or --per-thread");
     }
-    let console = Console::new(false, false);
     let mut runs: Vec<Run> = Vec::new();
     let mut rows = Vec::new();
     let mut code = ExitCode::SUCCESS;
@@ -49,14 +48,14 @@ pub(super) fn run(
             Err(error) => return Ok(command::not_started(flags, &error)),
         };
         if runs.is_empty() {
-            rows = countable(flags, selection, &held, console)?;
+            rows = countable(flags, selection, &held)?;
         }
         let (run, outcome) = match count_once(flags, &rows, held, signals)? {
             Ok(ended) => ended,
             Err(error) => return Ok(command::not_started(flags, &error)),
         };
         if run.lost > 0 {
-            console.say(format_args!(
+            say(&format_args!(
                 "the ring buffers were full: the counts of {} are added to those of the first thread",
                 counted(run.lost, "ended thread")
             ));
@@ -125,14 +124,9 @@ fn count_once(
 }
 
 /// The events that can be counted, found with counters that are closed again.
-fn countable(
-    flags: &StatFlags,
-    selection: &Selection,
-    held: &HeldCommand,
-    console: Console,
-) -> Result<Vec<Row>> {
+fn countable(flags: &StatFlags, selection: &Selection, held: &HeldCommand) -> Result<Vec<Row>> {
     let counters = command::open(flags, selection, held)?;
-    counters.notes.iter().for_each(|note| console.say(note));
+    counters.notes.iter().for_each(say);
     let mut rows = counters.rows;
     rows.retain(|row| row.origin == Origin::Counter);
     Ok(rows)

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use anyhow::Result;
-use prof_console::Console;
+use prof_console::say;
 use prof_report::Span;
 
 use super::filters::Filters;
@@ -19,7 +19,7 @@ use crate::output::write_stdout;
 pub(super) fn run(flags: &ShowFlags, watched: &mut Watched, note: Option<&str>) -> Result<Ended> {
     watched.wait_for_begin()?;
     if let Some(note) = note {
-        Console::new(false, false).say(note);
+        say(note);
     }
     let filters = Filters {
         no_kernel: flags.no_kernel,
