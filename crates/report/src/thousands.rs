@@ -12,3 +12,9 @@ pub(crate) fn grouped(number: u64) -> String {
     }
     text
 }
+
+/// A number of things: `1 sample`, `11,900 samples`.
+pub(crate) fn counted(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {one}{plural}", grouped(number))
+}

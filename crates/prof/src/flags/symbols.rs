@@ -24,6 +24,19 @@ pub(crate) struct SymbolFlags {
     pub(crate) servers: ServerFlags,
 }
 
+impl SymbolFlags {
+    /// The usual flags, but without downloads.
+    pub(crate) fn offline() -> Self {
+        Self {
+            servers: ServerFlags {
+                no_debuginfod: true,
+                ..ServerFlags::default()
+            },
+            ..Self::default()
+        }
+    }
+}
+
 /// Where to get debug info that is not on this machine.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerFlags {

@@ -12,7 +12,7 @@ use prof_symbols::{AmbiguousPaths, Places, Symbolizer};
 
 use super::places::Living;
 use super::{Detail, options};
-use crate::flags::{ServerFlags, SymbolFlags};
+use crate::flags::SymbolFlags;
 
 /// Symbolizes functions by the symbol tables of this machine: debug info and downloads take too
 /// long for the next picture.
@@ -55,14 +55,7 @@ impl LiveSymbols {
                 symbolizer
             }
             None => {
-                let flags = SymbolFlags {
-                    servers: ServerFlags {
-                        no_debuginfod: true,
-                        ..ServerFlags::default()
-                    },
-                    ..SymbolFlags::default()
-                };
-                let options = options(profile, &flags, Detail::Functions)?;
+                let options = options(profile, &SymbolFlags::offline(), Detail::Functions)?;
                 Symbolizer::new(options).with_places(self.living.clone())
             }
         };

@@ -24,7 +24,7 @@ pub(crate) use html::{show_in_browser, view, write_recording as write_page};
 use closing::{ReportQuality, asides, print_closing};
 
 use crate::exit;
-use crate::flags::{ReportFlags, ScriptFlags, ServerFlags, SymbolFlags};
+use crate::flags::{ReportFlags, ScriptFlags, SymbolFlags};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 
@@ -139,13 +139,6 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> R
 ///
 /// It cannot be read.
 pub(crate) fn quality(recording: &[PathBuf]) -> Result<Quality> {
-    let flags = SymbolFlags {
-        servers: ServerFlags {
-            no_debuginfod: true,
-            ..ServerFlags::default()
-        },
-        ..SymbolFlags::default()
-    };
-    let profile = names::read(recording, &flags, Detail::Functions)?;
+    let profile = names::read(recording, &SymbolFlags::offline(), Detail::Functions)?;
     Ok(profile.quality().clone())
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use prof_model::{Coverage, Quality, printable};
 
-use super::number::{grouped, percent};
+use super::number::{counted, grouped, percent};
 
 /// Writes a line on all threads, another one if the event does not sample all that they do, then
 /// one for each name of a process and thread, at most `rows` of them: the sampled share in percent,
@@ -27,14 +27,9 @@ pub fn write(quality: &Quality, rows: Option<usize>, mut out: impl Write) -> io:
     }
     writeln!(
         out,
-        "samples cover {} % of the work of {} {}{by}",
+        "samples cover {} % of the work of {}{by}",
         percent(total.share().unwrap_or(0.0)),
-        grouped(total.threads),
-        if total.threads == 1 {
-            "thread"
-        } else {
-            "threads"
-        }
+        counted(total.threads, "thread")
     )?;
     if total.unseen > 0 {
         writeln!(

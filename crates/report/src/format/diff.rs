@@ -8,11 +8,11 @@ use inferno::flamegraph::color::StrokeColor;
 use crate::calltree::{CallTree, Label, NodeId};
 use crate::error::Error;
 use crate::profile::Weight;
-use crate::view::diff::{Basis, Certainty, Diff, Row, Side, check_events};
+use crate::view::diff::{Basis, Diff, Row, Side, check_events};
 
 use super::flamegraph::{FlameOptions, verdict};
 use super::folded;
-use super::number::{grouped, percent};
+use super::number::{counted, grouped, percent};
 use super::page::Page;
 use super::palette::Entry;
 use super::table::shorten;
@@ -90,11 +90,7 @@ fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Resu
     let events = diff.events.as_ref();
     let samples = |weight: Weight, event: Option<&String>| {
         let of = event.map(|event| format!(" of {event}"));
-        format!(
-            "{} samples{}",
-            grouped(weight.samples),
-            of.unwrap_or_default()
-        )
+        counted(weight.samples, "sample") + &of.unwrap_or_default()
     };
     let before = samples(diff.before, events.map(|(before, _)| before));
     let after = samples(diff.after, events.map(|(_, after)| after));
@@ -102,7 +98,7 @@ fn heading(diff: &Diff, options: &DiffOptions, out: &mut impl Write) -> io::Resu
     writeln!(out, "after:  {}, {after}{end}", options.after)?;
     let whole = |what| {
         let after = percent(diff.whole.after.own);
-        let certainty = certainty(diff.whole.certainty());
+        let certainty = diff.whole.certainty().name();
         format!("self {what} in percent of the total before; total after: {after} % ({certainty})")
     };
     let what = match diff.basis {
@@ -137,7 +133,7 @@ impl Share {
             percent(before),
             percent(after),
             format!("{:+.2}", self.change(row) * 100.0),
-            certainty(sure).into(),
+            sure.name().into(),
             row.function.to_string(),
             row.module.to_string(),
         ]
@@ -174,8 +170,7 @@ impl Table {
         }
         match self.left {
             0 => Ok(()),
-            1 => writeln!(out, "\n… 1 more function"),
-            more => writeln!(out, "\n… {} more functions", grouped(more as u64)),
+            more => writeln!(out, "\n… {}", counted(more as u64, "more function")),
         }
     }
 
@@ -198,14 +193,6 @@ impl Table {
         let titles = TITLES.map(String::from);
         let mut lines = [&titles].into_iter().chain(&self.rows);
         lines.try_for_each(|cells| line(cells, names, options.width.is_some(), out))
-    }
-}
-
-fn certainty(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::Noise => "noise",
-        Certainty::Likely => "likely",
-        Certainty::Clear => "clear",
     }
 }
 
@@ -509,13 +496,13 @@ mod tests {
         check(
             ["cpu-clock", "task-clock:u"],
             [
-                "before: , 1 samples of cpu-clock",
-                "after:  , 1 samples of task-clock:u",
+                "before: , 1 sample of cpu-clock",
+                "after:  , 1 sample of task-clock:u",
             ],
         );
         check(
             ["cpu-clock"; 2],
-            ["before: , 1 samples", "after:  , 1 samples"],
+            ["before: , 1 sample", "after:  , 1 sample"],
         );
     }
 

@@ -118,8 +118,8 @@ impl FlameOptions {
 fn subtitle(tree: &CallTree<'_>, options: &FlameOptions) -> String {
     let subtitle = || {
         let event = &tree.event().name;
-        let samples = super::number::grouped(tree.total().samples);
-        let counted = format!("{samples} samples of {event}");
+        let samples = super::number::counted(tree.total().samples, "sample");
+        let counted = format!("{samples} of {event}");
         described(tree.symbolized(), &counted, options.subtitle_length())
     };
     options.subtitle.clone().unwrap_or_else(subtitle)

@@ -1,7 +1,7 @@
 //! Numbers for people.
 
 use crate::profile::{Unit, Weight};
-pub(crate) use crate::thousands::grouped;
+pub(crate) use crate::thousands::{counted, grouped};
 
 /// A share from 0 to 1 as a percentage with two decimals and no sign.
 pub(crate) fn percent(share: f64) -> String {

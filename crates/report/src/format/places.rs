@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use prof_model::printable;
 
-use super::number::grouped;
+use super::number::counted;
 
 /// Rows of a count, its share in percent, a place in code, and more.
 pub(super) struct PlaceTable<const COLUMNS: usize> {
@@ -41,8 +41,7 @@ impl<const COLUMNS: usize> PlaceTable<COLUMNS> {
             }
         }
         if self.left > 0 {
-            let places = if self.left == 1 { "place" } else { "places" };
-            writeln!(out, "… {} more {places}", grouped(self.left as u64))?;
+            writeln!(out, "… {}", counted(self.left as u64, "more place"))?;
         }
         Ok(())
     }

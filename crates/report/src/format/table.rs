@@ -7,7 +7,7 @@ use crate::profile::Weight;
 use crate::view::flat::Flat;
 use crate::view::groups::Groups;
 
-use super::number::{Scale, grouped, percent};
+use super::number::{Scale, counted, grouped, percent};
 
 /// How a table is laid out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -149,13 +149,8 @@ impl Table<'_, '_> {
 pub(super) fn caption(tree: &CallTree<'_>, of: NodeId, scale: &Scale<'_>) -> String {
     let total = tree[of].total;
     let counted = format!(
-        "{} {} of {}, {} {}",
-        grouped(total.samples),
-        if total.samples == 1 {
-            "sample"
-        } else {
-            "samples"
-        },
+        "{} of {}, {} {}",
+        counted(total.samples, "sample"),
         tree.event().name,
         scale.number(total),
         scale.unit()

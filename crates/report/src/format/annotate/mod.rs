@@ -13,7 +13,7 @@ use crate::profile::Weight;
 use crate::source::{NoSource, SourceFile, Sources};
 use crate::view::annotate::{Annotation, CodeListing};
 
-use super::number::{Scale, grouped, percent};
+use super::number::{Scale, counted, percent};
 use super::table::{columns, shorten};
 
 /// How annotated sources are laid out.
@@ -49,13 +49,8 @@ pub fn write(
     let mut files = Files::new(sources);
     writeln!(
         out,
-        "{} {} of {}, {} {}",
-        grouped(annotation.total.samples),
-        if annotation.total.samples == 1 {
-            "sample"
-        } else {
-            "samples"
-        },
+        "{} of {}, {} {}",
+        counted(annotation.total.samples, "sample"),
         annotation.event().name,
         layout.scale.number(annotation.total),
         layout.scale.unit()

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use crate::view::chart::Chart;
 
 use super::flamegraph::{FlameOptions, described};
-use super::number::grouped;
+use super::number::counted;
 use super::page::{self, MARGIN, Page};
 use super::palette::{Legend, Palette};
 
@@ -69,8 +69,8 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
 /// The picture around the frames: drawn by inferno, with a hidden frame.
 fn frame_of(chart: &Chart<'_>, options: &FlameOptions) -> io::Result<Vec<u8>> {
     let counted = format!(
-        "{} samples of {} in {:.3} s, in the order of time",
-        grouped(chart.samples as u64),
+        "{} of {} in {:.3} s, in the order of time",
+        counted(chart.samples as u64, "sample"),
         chart.event.name,
         chart.duration as f64 / 1e9
     );

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Event, Recording, ReportQuality, VERSION, Weight, quality, recording};
 use crate::calltree::CallTree;
-use crate::view::diff::{Basis, Certainty, Diff, Row as DiffRow, Side as DiffSide};
+use crate::view::diff::{Basis, Diff, Row as DiffRow, Side as DiffSide};
 
 /// Writes `diff`, which was made from these two trees.
 ///
@@ -89,8 +89,8 @@ fn row(row: &DiffRow) -> Row<'_> {
         module: &row.module,
         before: side(&row.before),
         after: side(&row.after),
-        self_certainty: certainty(row.certainty()),
-        total_certainty: certainty(row.total_certainty()),
+        self_certainty: row.certainty().name(),
+        total_certainty: row.total_certainty().name(),
     }
 }
 
@@ -100,13 +100,5 @@ fn side(side: &DiffSide) -> Side {
         self_samples: side.samples,
         total_share: side.total,
         total_samples: side.total_samples,
-    }
-}
-
-fn certainty(certainty: Certainty) -> &'static str {
-    match certainty {
-        Certainty::Noise => "noise",
-        Certainty::Likely => "likely",
-        Certainty::Clear => "clear",
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::profile::Unit;
 use crate::view::timeline::{Row, Timeline};
 
-use super::number::{grouped, percent};
+use super::number::{counted, grouped, percent};
 use super::table::{columns, shorten};
 
 pub(super) use svg::escaped;
@@ -68,13 +68,8 @@ fn caption(timeline: &Timeline<'_>) -> String {
         ref unit => format!("{} {}", grouped(timeline.full()), unit.name()),
     };
     format!(
-        "{} {} of {}; full height: {full} in a moment of {moment}",
-        grouped(timeline.total.samples),
-        if timeline.total.samples == 1 {
-            "sample"
-        } else {
-            "samples"
-        },
+        "{} of {}; full height: {full} in a moment of {moment}",
+        counted(timeline.total.samples, "sample"),
         timeline.event.name,
     )
 }

@@ -103,6 +103,17 @@ pub enum Certainty {
     Clear,
 }
 
+impl Certainty {
+    /// Its word in all outputs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Noise => "noise",
+            Self::Likely => "likely",
+            Self::Clear => "clear",
+        }
+    }
+}
+
 impl Row {
     /// Change of the self share.
     pub fn change(&self) -> f64 {
