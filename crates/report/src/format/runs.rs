@@ -6,7 +6,7 @@ use crate::view::diff::RunsDiff;
 use crate::view::diff::RunsRow;
 
 use super::diff::escape;
-use super::number::{grouped, percent};
+use super::number::{counted, percent};
 
 /// The names in the comparison, and the rows to show.
 #[derive(Clone, Debug, Default)]
@@ -37,13 +37,13 @@ pub fn write(
     writeln!(out, "## prof ci: {headline}\n")?;
     writeln!(
         out,
-        "- {}: {} runs, {} samples; before ({}): {} runs, {} samples",
+        "- {}: {} runs, {}; before ({}): {} runs, {}",
         escape(&options.command),
-        diff.runs.1,
-        grouped(diff.samples.1),
+        diff.after.count,
+        counted(diff.after.samples, "sample"),
         escape(&options.baseline),
-        diff.runs.0,
-        grouped(diff.samples.0),
+        diff.before.count,
+        counted(diff.before.samples, "sample"),
     )?;
     let change = diff.cost_change() * 100.0;
     let noise = diff.cost_noise * 100.0;

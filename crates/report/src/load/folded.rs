@@ -10,7 +10,7 @@ use prof_symbols::SymbolFrame;
 
 use super::imported::{Imported, KERNEL, Thread, is_missing};
 use crate::error::InputError;
-use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
+use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
 use crate::symbolize::FunctionKind;
 
 /// Whether the first line that says anything is one of folded stacks.
@@ -44,7 +44,10 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
                     .map(|name| frame(name, imported.profile()))
                     .collect();
                 let stack = imported.stack(frames.into_iter());
-                let weight = (weight, weights.samples(weight));
+                let weight = Weight {
+                    value: weight,
+                    samples: weights.samples(weight),
+                };
                 imported.push(0, stack, weight, &Thread::default());
             }
             None => {

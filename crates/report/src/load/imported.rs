@@ -2,7 +2,7 @@
 
 use prof_model::{Pid, StackEnd, Tid};
 
-use crate::profile::{Event, Frame, FrameId, MissingData, Profile, Sample, StackId};
+use crate::profile::{Event, Frame, FrameId, MissingData, Profile, Sample, StackId, Weight};
 
 /// The names of functions that stand for missing frames in our outputs: see
 /// [`crate::symbolize`].
@@ -56,12 +56,12 @@ impl Imported {
         })
     }
 
-    /// Adds `count` samples of `weight` together.
+    /// Adds samples of `weight` together.
     pub(super) fn push(
         &mut self,
         event: usize,
         stack: StackId,
-        (weight, count): (u64, u64),
+        weight: Weight,
         thread: &Thread<'_>,
     ) {
         /// In ns: what made-up times differ by.
@@ -74,8 +74,8 @@ impl Imported {
             tid: thread.tid,
             cpu: None,
             event: u16::try_from(event).unwrap_or(u16::MAX),
-            period: weight,
-            count,
+            period: weight.value,
+            count: weight.samples,
             name,
             stack,
             end: StackEnd::NotRecorded,

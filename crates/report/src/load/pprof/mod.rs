@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use super::imported::{Imported, KERNEL, Thread, is_missing};
 use crate::error::InputError;
 use crate::format::pprof::message::{self, Label, Location, Mapping};
-use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit};
+use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
 use crate::symbolize::FunctionKind;
 use survey::survey;
 
@@ -145,9 +145,12 @@ impl<'a> Reader<'a> {
         let value = |position: usize| sample.value.get(position).map_or(0, |&v| v.unsigned_abs());
         let count = self.samples.map_or(1, value).max(1);
         for (event, kind) in self.types.iter().enumerate() {
-            let weight = value(kind.position).saturating_mul(kind.factor);
-            if weight > 0 {
-                self.imported.push(event, stack, (weight, count), &thread);
+            let weight = Weight {
+                value: value(kind.position).saturating_mul(kind.factor),
+                samples: count,
+            };
+            if weight.value > 0 {
+                self.imported.push(event, stack, weight, &thread);
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ mod runs;
 mod student;
 
 pub use growth::Judged;
-pub use runs::{RunOrder, RunsDiff, RunsRow};
+pub use runs::{RunOrder, Runs, RunsDiff, RunsRow};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

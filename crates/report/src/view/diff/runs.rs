@@ -24,17 +24,26 @@ pub enum RunOrder {
 /// Functions of two groups of runs side by side, the largest growth of self share first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunsDiff {
-    /// How many runs there are before and after.
-    pub runs: (usize, usize),
-    /// Samples of all runs before and after.
-    pub samples: (u64, u64),
-    /// The cost of the runs: the mean total weight before and after.
-    pub cost: (f64, f64),
-    /// A smaller change of `cost` than this is noise, as a share of the cost before; the chance is
-    /// shared with the rows.
+    /// The older runs.
+    pub before: Runs,
+    /// The newer runs.
+    pub after: Runs,
+    /// A smaller change of the cost is noise, as a share of the cost before; the chance is shared
+    /// with the rows.
     pub cost_noise: f64,
     /// One row for each function with at least the requested share, on either side.
     pub rows: Vec<RunsRow>,
+}
+
+/// One of two groups of runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Runs {
+    /// How many there are.
+    pub count: usize,
+    /// Samples of all of them.
+    pub samples: u64,
+    /// The mean total weight of a run.
+    pub cost: f64,
 }
 
 /// A function in two groups of runs.
@@ -71,7 +80,7 @@ const KNOWN: usize = 1000;
 impl RunsDiff {
     /// The change of a run's cost, as a share of the cost before.
     pub fn cost_change(&self) -> f64 {
-        (self.cost.1 - self.cost.0) / self.cost.0.max(1.0)
+        (self.after.cost - self.before.cost) / self.before.cost.max(1.0)
     }
 
     /// Whether the change of the cost is more than noise.
@@ -131,13 +140,11 @@ impl RunsDiff {
             })
             .collect();
         rows.sort_by(|a, b| b.change().total_cmp(&a.change()));
-        let cost = (Observed::cost(before), Observed::cost(after));
-        let whole = cost.0.mean.max(1.0);
+        let [older_cost, newer_cost] = [before, after].map(Observed::cost);
         Ok(Self {
-            runs: (before.len(), after.len()),
-            samples: (older.samples, newer.samples),
-            cost: (cost.0.mean, cost.1.mean),
-            cost_noise: noise.of(&cost.0, &cost.1) / whole,
+            before: older.summary(&older_cost),
+            after: newer.summary(&newer_cost),
+            cost_noise: noise.of(&older_cost, &newer_cost) / older_cost.mean.max(1.0),
             rows,
         })
     }
@@ -159,6 +166,14 @@ impl Group {
         Self {
             runs: trees.iter().map(run).collect(),
             samples: trees.iter().map(|tree| tree.total().samples).sum(),
+        }
+    }
+
+    fn summary(&self, cost: &Observed) -> Runs {
+        Runs {
+            count: self.runs.len(),
+            samples: self.samples,
+            cost: cost.mean,
         }
     }
 
