@@ -20,12 +20,12 @@ fn parse(mut input: impl BufRead) -> JitCode {
     let mut code = JitCode::default();
     let mut line = Vec::new();
     while !code.is_full() && matches!(read_line(&mut input, &mut line), Ok(read) if read > 0) {
-        if let Some(named) = parse_line(&String::from_utf8_lossy(&line)) {
+        if let Some((start, size, name)) = parse_line(&String::from_utf8_lossy(&line)) {
             let function = Function {
-                name: named.name.to_owned(),
+                name: name.to_owned(),
                 ..Function::default()
             };
-            code.insert(named.start, named.size, function);
+            code.insert(start, size, function);
         }
         line.clear();
     }
@@ -41,19 +41,12 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> 
     Ok(read)
 }
 
-/// A line of a perf map.
-struct NamedCode<'a> {
-    start: u64,
-    size: u64,
-    name: &'a str,
-}
-
-fn parse_line(line: &str) -> Option<NamedCode<'_>> {
+fn parse_line(line: &str) -> Option<(u64, u64, &str)> {
     let mut fields = line.trim_end().splitn(3, ' ');
     let start = parse_hex(fields.next()?)?;
     let size = parse_hex(fields.next()?)?;
     let name = fields.next()?;
-    (!name.is_empty()).then_some(NamedCode { start, size, name })
+    (!name.is_empty()).then_some((start, size, name))
 }
 
 fn parse_hex(text: &str) -> Option<u64> {

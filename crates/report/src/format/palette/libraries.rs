@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::symbolize::SymbolizedProfile;
 
-use super::{Shades, hash, shades};
+use super::hash;
 
 /// Cool colours, as those of programs and of the kernel are warm: red, green and blue of the
 /// darkest shade. The first one is the C library's.
@@ -20,8 +20,9 @@ const DARKEST: [[u8; 3]; 7] = [
     [140, 165, 185],
 ];
 
-pub(super) fn shades_of(hue: u8) -> Shades {
-    shades(DARKEST[usize::from(hue) % DARKEST.len()], [30, 30, 25])
+/// The darkest shade of a hue, and how much is added to it at most.
+pub(super) fn range(hue: u8) -> ([u8; 3], [u8; 3]) {
+    (DARKEST[usize::from(hue) % DARKEST.len()], [30, 30, 25])
 }
 
 /// The hue of each shared library of a profile.

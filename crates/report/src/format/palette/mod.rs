@@ -32,33 +32,23 @@ enum Hue {
     Missing,
 }
 
-/// The shades of a hue, as red, green and blue.
-struct Shades {
-    darkest: [u8; 3],
-    /// How much is added to it at most.
-    span: [u8; 3],
-}
-
-fn shades(darkest: [u8; 3], span: [u8; 3]) -> Shades {
-    Shades { darkest, span }
-}
-
 impl Hue {
-    fn shades(self) -> Shades {
+    /// Red, green and blue of the darkest shade, and how much is added to them at most.
+    fn range(self) -> ([u8; 3], [u8; 3]) {
         match self {
-            Self::Part => shades([205, 212, 222], [0, 0, 0]),
-            Self::Kernel => shades([220, 120, 20], [30, 35, 20]),
-            Self::Jit => shades([90, 180, 90], [40, 40, 40]),
+            Self::Part => ([205, 212, 222], [0, 0, 0]),
+            Self::Kernel => ([220, 120, 20], [30, 35, 20]),
+            Self::Jit => ([90, 180, 90], [40, 40, 40]),
             Self::Language(language) => of_language(language),
-            Self::State => shades([150, 160, 175], [0, 0, 0]),
-            Self::Unnamed => shades([180, 170, 165], [25, 25, 25]),
-            Self::Missing => shades([145, 145, 145], [0, 0, 0]),
-            Self::Library(hue) => libraries::shades_of(hue),
+            Self::State => ([150, 160, 175], [0, 0, 0]),
+            Self::Unnamed => ([180, 170, 165], [25, 25, 25]),
+            Self::Missing => ([145, 145, 145], [0, 0, 0]),
+            Self::Library(hue) => libraries::range(hue),
         }
     }
 
     fn shade(self, name: &str) -> Color {
-        let Shades { darkest, span } = self.shades();
+        let (darkest, span) = self.range();
         let shade = hash(name);
         let channel = |index: usize| {
             let value = u16::from(darkest[index]) + u16::from(span[index]) * shade / 255;
@@ -185,21 +175,22 @@ fn of_module(module: &str, function: &str) -> Color {
     }
 }
 
-fn of_language(language: Language) -> Shades {
+/// The darkest shade of a language, and how much is added to it at most.
+fn of_language(language: Language) -> ([u8; 3], [u8; 3]) {
     match language {
-        Language::C => shades([222, 95, 85], [30, 50, 45]),
-        Language::Cpp => shades([205, 185, 60], [35, 35, 30]),
-        Language::Rust => shades([205, 150, 105], [25, 30, 30]),
-        Language::Go => shades([215, 130, 120], [25, 30, 30]),
-        Language::Python => shades([160, 165, 55], [35, 35, 40]),
-        Language::Java => shades([60, 160, 95], [40, 40, 40]),
-        Language::JavaScript => shades([135, 190, 65], [35, 35, 40]),
-        Language::Ruby => shades([200, 75, 105], [35, 40, 40]),
-        Language::Php => shades([150, 150, 110], [35, 35, 35]),
-        Language::CSharp => shades([105, 140, 60], [35, 35, 40]),
-        Language::Erlang => shades([175, 60, 70], [40, 40, 40]),
-        Language::Lua => shades([165, 120, 60], [35, 35, 40]),
-        Language::Julia => shades([185, 110, 150], [30, 35, 35]),
+        Language::C => ([222, 95, 85], [30, 50, 45]),
+        Language::Cpp => ([205, 185, 60], [35, 35, 30]),
+        Language::Rust => ([205, 150, 105], [25, 30, 30]),
+        Language::Go => ([215, 130, 120], [25, 30, 30]),
+        Language::Python => ([160, 165, 55], [35, 35, 40]),
+        Language::Java => ([60, 160, 95], [40, 40, 40]),
+        Language::JavaScript => ([135, 190, 65], [35, 35, 40]),
+        Language::Ruby => ([200, 75, 105], [35, 40, 40]),
+        Language::Php => ([150, 150, 110], [35, 35, 35]),
+        Language::CSharp => ([105, 140, 60], [35, 35, 40]),
+        Language::Erlang => ([175, 60, 70], [40, 40, 40]),
+        Language::Lua => ([165, 120, 60], [35, 35, 40]),
+        Language::Julia => ([185, 110, 150], [30, 35, 35]),
     }
 }
 
