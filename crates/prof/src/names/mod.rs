@@ -59,7 +59,13 @@ pub(crate) fn read(
     flags: &SymbolFlags,
     detail: Detail,
 ) -> Result<SymbolizedProfile> {
-    Ok(read_with_symbolizer(inputs, flags, detail)?.0)
+    Ok(read_with_symbolizer(inputs, flags, detail)?.profile)
+}
+
+/// A profile with its symbols, and the symbolizer for further requests.
+pub(crate) struct Named {
+    pub(crate) profile: SymbolizedProfile,
+    pub(crate) symbolizer: Symbolizer,
 }
 
 /// Like [`read`], and returns the symbolizer for further requests.
@@ -71,7 +77,7 @@ pub(crate) fn read_with_symbolizer(
     inputs: &[PathBuf],
     flags: &SymbolFlags,
     detail: Detail,
-) -> Result<(SymbolizedProfile, Symbolizer)> {
+) -> Result<Named> {
     read_copies(inputs, StackCopies::Unwind, flags, detail)
 }
 
@@ -85,13 +91,15 @@ pub(crate) fn read_copies(
     copies: StackCopies,
     flags: &SymbolFlags,
     detail: Detail,
-) -> Result<(SymbolizedProfile, Symbolizer)> {
+) -> Result<Named> {
     let Loaded {
         profile,
         symbolizer,
     } = load(inputs, copies, flags, detail)?;
-    let named = progress::shown(|watch| SymbolizedProfile::watched(profile, &symbolizer, watch));
-    Ok((named, symbolizer))
+    Ok(Named {
+        profile: progress::shown(|watch| SymbolizedProfile::watched(profile, &symbolizer, watch)),
+        symbolizer,
+    })
 }
 
 /// Writes the recording `input` to `output`, which may be the same, with symbols for all its

@@ -24,16 +24,15 @@ use crate::output::{write_file, write_stdout};
 pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     let sources = flags.sources();
     // Lines are in the same debug info as inlined functions; `--no-inline` only hides the latter.
-    let (profile, symbolizer) =
-        names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
+    let named = names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);
-    let annotation = Annotation::new(&profile, &filter, flags.pattern.as_deref())?;
+    let annotation = Annotation::new(&named.profile, &filter, flags.pattern.as_deref())?;
     let code = flags
         .asm
-        .map(|syntax| annotation.code(&symbolizer, syntax.into()));
+        .map(|syntax| annotation.code(&named.symbolizer, syntax.into()));
     let code = code.as_deref();
-    let quality = ReportQuality::of(&profile);
-    let asides = asides(&profile, annotation.event());
+    let quality = ReportQuality::of(&named.profile);
+    let asides = asides(&named.profile, annotation.event());
     if let Some(path) = &flags.json {
         write_file(path, |out| {
             Ok(json::annotation(&annotation, code, &sources, out)?)

@@ -11,7 +11,7 @@ use prof_report::format::{diff, json};
 use prof_report::view::diff::{Basis, Diff, Judged};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
-use super::html::{self, Named};
+use super::html;
 use super::text::terminal_width;
 use crate::exit;
 use crate::flags::{DiffFlags, GrowthLimit};
@@ -29,8 +29,7 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let read = |path: &PathBuf| {
         names::read_with_symbolizer(std::slice::from_ref(path), &flags.symbols, detail)
     };
-    let (before, symbolizer_before) = read(&flags.before)?;
-    let (after, symbolizer_after) = read(&flags.after)?;
+    let (before, after) = (read(&flags.before)?, read(&flags.after)?);
     let basis = Basis::from(flags.normalize);
     if basis == Basis::Rate && (flags.filter.since.is_some() || flags.filter.until.is_some()) {
         bail!(
@@ -39,8 +38,8 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         );
     }
     let filter = Filter::from(flags.filter);
-    let tree_before = tree(&flags.before, &before, &filter)?;
-    let tree_after = tree(&flags.after, &after, &filter)?;
+    let tree_before = tree(&flags.before, &before.profile, &filter)?;
+    let tree_after = tree(&flags.after, &after.profile, &filter)?;
     let graphs = [(&flags.flamegraph, false), (&flags.flamegraph_before, true)];
     for (path, gone) in graphs {
         if let Some(path) = path {
@@ -58,14 +57,9 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     }
     let diff = Diff::new(&tree_before, &tree_after, basis)?;
     if let Some(path) = &flags.html {
-        let sides = [(&before, &symbolizer_before), (&after, &symbolizer_after)];
-        let named = sides.map(|(profile, symbolizer)| Named {
-            profile,
-            symbolizer,
-        });
         let title = format!("{} and {}", flags.before.display(), flags.after.display());
         let files = [flags.before.clone(), flags.after.clone()];
-        html::write(path, &title, &named, &files, &filter)?;
+        html::write(path, &title, &[&before, &after], &files, &filter)?;
     }
     if let Some(path) = &flags.json {
         write_file(path, |out| {
@@ -82,8 +76,8 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
         };
         write_stdout(|out| Ok(diff::write(&diff, &options, out)?))?;
     }
-    print_verdict(&flags.before, &before);
-    print_verdict(&flags.after, &after);
+    print_verdict(&flags.before, &before.profile);
+    print_verdict(&flags.after, &after.profile);
     let judged = flags.fail_above.iter();
     let judged = judged.flat_map(|limit| judged_by(limit, &diff)).collect();
     let grown = diff.grown(judged);

@@ -10,30 +10,23 @@ use prof_report::profile::Weight;
 use prof_report::view::annotate::{Annotation, CodeListing, Syntax};
 use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Sources, Split, SymbolizedProfile};
-use prof_symbols::Symbolizer;
 
 use crate::flags::{SymbolFlags, ViewFlags};
-use crate::names::{self, Detail};
+use crate::names::{self, Detail, Named};
 use crate::output::write_file;
-
-/// A recording with its symbols, and the symbolizer for further requests.
-pub(super) struct Named<'a> {
-    pub(super) profile: &'a SymbolizedProfile,
-    pub(super) symbolizer: &'a Symbolizer,
-}
 
 /// Writes the page of one recording, or of two to compare, which were read from these files.
 pub(super) fn write(
     path: &Path,
     title: &str,
-    recordings: &[Named<'_>],
+    recordings: &[&Named],
     files: &[PathBuf],
     filter: &Filter,
 ) -> Result<()> {
     let inputs: Vec<HtmlInput<'_>> = recordings
         .iter()
         .map(|named| HtmlInput {
-            profile: named.profile,
+            profile: &named.profile,
             code: hottest_code(named),
         })
         .collect();
@@ -44,10 +37,10 @@ pub(super) fn write(
 }
 
 /// The instructions of the functions with the most self weight, if available.
-fn hottest_code(named: &Named<'_>) -> Vec<CodeListing> {
+fn hottest_code(named: &Named) -> Vec<CodeListing> {
     const FUNCTIONS: usize = 10;
     let filter = Filter::default();
-    let Ok(tree) = CallTree::new(named.profile, &filter, Split::Nothing) else {
+    let Ok(tree) = CallTree::new(&named.profile, &filter, Split::Nothing) else {
         return Vec::new();
     };
     let hottest = Flat::new(&tree).rows;
@@ -57,8 +50,8 @@ fn hottest_code(named: &Named<'_>) -> Vec<CodeListing> {
         .map(|row| regex_of(&named.profile[row.function].name))
         .collect();
     let wanted = format!("^(?:{})$", names.join("|"));
-    let annotation = Annotation::new(named.profile, &filter, Some(&wanted));
-    let code = annotation.map(|it| it.code(named.symbolizer, Syntax::Intel));
+    let annotation = Annotation::new(&named.profile, &filter, Some(&wanted));
+    let code = annotation.map(|it| it.code(&named.symbolizer, Syntax::Intel));
     let mut code = code.unwrap_or_default();
     code.retain(|listing| listing.instructions.is_ok());
     code.truncate(FUNCTIONS);
@@ -79,17 +72,10 @@ fn regex_of(text: &str) -> String {
 /// They cannot be read or the page cannot be written.
 pub(crate) fn write_recording(recording: &Path, page: &Path, filter: &Filter) -> Result<()> {
     let inputs = [recording.to_owned()];
-    let (profile, symbolizer) = names::read_with_symbolizer(
-        &inputs,
-        &SymbolFlags::default(),
-        Detail::new(filter.no_inline),
-    )?;
-    let named = Named {
-        profile: &profile,
-        symbolizer: &symbolizer,
-    };
-    let title = title_of(&profile, recording);
-    write(page, &title, &[named], &inputs, filter)
+    let detail = Detail::new(filter.no_inline);
+    let named = names::read_with_symbolizer(&inputs, &SymbolFlags::default(), detail)?;
+    let title = title_of(&named.profile, recording);
+    write(page, &title, &[&named], &inputs, filter)
 }
 
 /// The recorded command, or else the file's name.

@@ -44,21 +44,22 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         false => flags.unwinder.into(),
     };
     let detail = Detail::new(no_inline);
-    let (profile, symbolizer) = names::read_copies(&inputs, copies, &flags.symbols, detail)?;
-    let quality = ReportQuality::of(&profile);
+    let named = names::read_copies(&inputs, copies, &flags.symbols, detail)?;
+    let profile = &named.profile;
+    let quality = ReportQuality::of(profile);
     let filter = Filter::from(flags.filter);
     if output.text.unwind_failures {
         match &output.files.json {
-            Some(path) => write_file(path, |out| Ok(json::failures(&profile, out)?))?,
-            None => text::write_failures(&profile, output.text.limit)?,
+            Some(path) => write_file(path, |out| Ok(json::failures(profile, out)?))?,
+            None => text::write_failures(profile, output.text.limit)?,
         }
-    } else if let Some(found) = NamedStackCheck::new(&profile) {
+    } else if let Some(found) = NamedStackCheck::new(profile) {
         match &output.files.json {
-            Some(path) => write_file(path, |out| Ok(json::stack_check(&profile, &found, out)?))?,
+            Some(path) => write_file(path, |out| Ok(json::stack_check(profile, &found, out)?))?,
             None => text::write_stack_check(&found, output.text.limit)?,
         }
     } else if let Some(picture) = &output.text.timeline {
-        timeline::write(output, picture.as_deref(), &profile, &filter)?;
+        timeline::write(output, picture.as_deref(), profile, &filter)?;
     } else if output.text.coverage {
         text::write_coverage(profile.quality(), output.text.limit)?;
     }
@@ -66,26 +67,22 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
     let has_view = output.text.has_view();
     if !has_view || output.call_files().next().is_some() {
         let split = output.split().map(Split::from).unwrap_or_default();
-        let calls = CallTree::new(&profile, &filter, split)?;
+        let calls = CallTree::new(profile, &filter, split)?;
         let tree = match (&output.text.callers, &output.text.callees) {
             (Some(pattern), _) => calls.callers_of(pattern)?,
             (_, Some(pattern)) => calls.callees_of(pattern)?,
             _ => calls,
         };
         if let Some(path) = &output.files.html {
-            let named = html::Named {
-                profile: &profile,
-                symbolizer: &symbolizer,
-            };
-            let default = html::title_of(&profile, &inputs[0]);
+            let default = html::title_of(profile, &inputs[0]);
             let title = output.files.title.as_deref().unwrap_or(&default);
-            html::write(path, title, &[named], &inputs, &filter)?;
+            html::write(path, title, &[&named], &inputs, &filter)?;
         }
         files::write(output, &tree, &filter)?;
         if !has_view && output.wants_calls() {
             text::write(output, &tree)?;
         }
-        let asides = asides(&profile, tree.event());
+        let asides = asides(profile, tree.event());
         match output.call_files().next() {
             Some(_) => print_closing(&asides, &quality),
             None => text::write_closing(&asides, &quality)?,
