@@ -92,6 +92,11 @@ impl QueryFlags {
             labels: self.labels.iter().cloned().collect(),
         }
     }
+
+    /// Whether a file is requested that comparisons have, too.
+    fn draws(&self) -> bool {
+        self.flamegraph.is_some() || self.json.is_some() || self.html.is_some()
+    }
 }
 
 /// Answers.
@@ -108,27 +113,22 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
     let (profile, closing) = answer(&store, &flags.selection())?;
     let tree = CallTree::new(&profile, &filter, Split::Nothing)?;
     let closing = closing + &others(&profile, &tree.event().name);
-    let mut is_shown = false;
-    let mut to = |path: &Option<PathBuf>, fill: &dyn Fn(&mut dyn Write) -> Result<()>| {
-        is_shown |= path.is_some();
-        path.as_ref().map_or(Ok(()), |path| write_file(path, fill))
-    };
     let picture = FlameOptions {
         title: flags.url.clone(),
         subtitle: Some(closing.clone()),
         ..FlameOptions::default()
     };
-    to(&flags.folded, &|out| Ok(folded::write(&tree, out)?))?;
-    to(&flags.flamegraph, &|out| {
+    write_to(&flags.folded, |out| Ok(folded::write(&tree, out)?))?;
+    write_to(&flags.flamegraph, |out| {
         Ok(flamegraph::write(&tree, &picture, out)?)
     })?;
-    to(&flags.json, &|out| {
+    write_to(&flags.json, |out| {
         Ok(json::calls(&tree, CallView::Calls, out)?)
     })?;
-    to(&flags.html, &|out| {
+    write_to(&flags.html, |out| {
         page(&flags.url, &[&profile], &filter, out)
     })?;
-    if is_shown {
+    if flags.folded.is_some() || flags.draws() {
         say(&closing);
         return Ok(());
     }
@@ -154,29 +154,18 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
     let [tree_before, tree_after] = trees;
     let (tree_before, tree_after) = (tree_before?, tree_after?);
     let compared = Diff::new(&tree_before, &tree_after, Basis::default())?;
-    if let Some(path) = &flags.flamegraph {
-        let picture = FlameOptions::default();
-        write_file(path, |out| {
-            Ok(diff::flamegraph(
-                &tree_before,
-                &tree_after,
-                false,
-                &picture,
-                out,
-            )?)
-        })?;
-    }
-    if let Some(path) = &flags.json {
-        write_file(path, |out| {
-            Ok(json::diff(&tree_before, &tree_after, &compared, out)?)
-        })?;
-    }
-    if let Some(path) = &flags.html {
-        write_file(path, |out| {
-            page(&flags.url, &[&before, &after], filter, out)
-        })?;
-    }
-    if flags.flamegraph.is_none() && flags.json.is_none() && flags.html.is_none() {
+    let picture = FlameOptions::default();
+    write_to(&flags.flamegraph, |out| {
+        let (before, after) = (&tree_before, &tree_after);
+        Ok(diff::flamegraph(before, after, false, &picture, out)?)
+    })?;
+    write_to(&flags.json, |out| {
+        Ok(json::diff(&tree_before, &tree_after, &compared, out)?)
+    })?;
+    write_to(&flags.html, |out| {
+        page(&flags.url, &[&before, &after], filter, out)
+    })?;
+    if !flags.draws() {
         let options = diff::DiffOptions {
             before: sides.before.name.clone(),
             after: sides.after.name.clone(),
@@ -260,8 +249,11 @@ fn page(
     )?)
 }
 
-/// Writes a file as a whole or not at all; `-` is the standard output.
-fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+/// Writes a file, if there is to be one, as a whole or not at all; `-` is the standard output.
+fn write_to(path: &Option<PathBuf>, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let Some(path) = path else {
+        return Ok(());
+    };
     if path == Path::new("-") {
         return write_stdout(fill);
     }
