@@ -50,8 +50,8 @@ pub(super) fn run(
         if runs.is_empty() {
             rows = countable(flags, selection, &held)?;
         }
-        let (run, outcome) = match count_once(flags, &rows, held, signals)? {
-            Ok(ended) => ended,
+        let run = match count_once(flags, &rows, held, signals)? {
+            Ok(run) => run,
             Err(error) => return Ok(command::not_started(flags, &error)),
         };
         if run.lost > 0 {
@@ -60,13 +60,14 @@ pub(super) fn run(
                 counted(run.lost, "ended thread")
             ));
         }
-        runs.push(run);
-        match outcome.status {
+        match run.outcome.status {
             Some(status) if status.success() => {}
             Some(status) => code = exit::like(status),
             None => code = ExitCode::FAILURE,
         }
-        if outcome.interrupted {
+        let interrupted = run.outcome.interrupted;
+        runs.push(run);
+        if interrupted {
             break;
         }
     }
@@ -81,6 +82,7 @@ struct Run {
     lost: u64,
     wall: Duration,
     usage: Usage,
+    outcome: Outcome,
 }
 
 /// How often the rings are read, so that they do not overflow.
@@ -92,7 +94,7 @@ fn count_once(
     rows: &[Row],
     held: HeldCommand,
     signals: &Signals,
-) -> Result<io::Result<(Run, Outcome)>> {
+) -> Result<io::Result<Run>> {
     let mut counters = open(rows, &held)?;
     let (start, before) = (Instant::now(), Usage::of_children());
     let mut running = match held.release() {
@@ -114,13 +116,13 @@ fn count_once(
     let wall = start.elapsed();
     let usage = Usage::of_children().since(before);
     let (threads, lost) = counters.finish().context("cannot read the counters")?;
-    let run = Run {
+    Ok(Ok(Run {
         threads,
         lost,
         wall,
         usage,
-    };
-    Ok(Ok((run, outcome)))
+        outcome,
+    }))
 }
 
 /// The events that can be counted, found with counters that are closed again.
@@ -160,15 +162,15 @@ fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
 
 /// Prints each thread of one run, or the means of several runs by the threads' names.
 fn print(rows: &[Row], runs: &[Run], printer: &mut Printer) -> Result<()> {
-    let named = |thread: (&i32, &ThreadCount), run: &Run| match runs.len() {
-        1 => format!("{}-{}", name(&run.threads, *thread.0), thread.0),
-        _ => name(&run.threads, *thread.0).to_owned(),
+    let named = |tid: i32, run: &Run| match runs.len() {
+        1 => format!("{}-{tid}", name(&run.threads, tid)),
+        _ => name(&run.threads, tid).to_owned(),
     };
     let mut places: BTreeMap<String, Vec<Counts>> = BTreeMap::new();
     let nothing = vec![Some(Count::default()); rows.len()];
     for (number, run) in runs.iter().enumerate() {
-        for (tid, thread) in &run.threads {
-            let place = places.entry(named((tid, thread), run));
+        for (&tid, thread) in &run.threads {
+            let place = places.entry(named(tid, run));
             let counts = place.or_insert_with(|| vec![nothing.clone(); runs.len()]);
             let sums = counts.get_mut(number).into_iter().flatten().flatten();
             for (sum, raw) in sums.zip(&thread.counts) {

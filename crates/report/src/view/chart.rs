@@ -1,5 +1,7 @@
 //! A flame chart: calls in the order of time, thread by thread.
 
+use std::ops::Range;
+
 use crate::calltree::Split;
 use crate::calltree::groups::Groups;
 use crate::error::Error;
@@ -35,7 +37,7 @@ pub struct Thread {
 pub struct Run {
     /// How many callers it has in the chart.
     pub depth: usize,
-    /// The function, and whether it was inlined.
+    /// What was called.
     pub call: Call,
     /// When it began, in nanoseconds since the chart did.
     pub start: u64,
@@ -43,8 +45,14 @@ pub struct Run {
     pub end: u64,
 }
 
-/// A function, and whether it was inlined into its caller.
-pub type Call = (FunctionId, bool);
+/// A call, as the chart distinguishes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The function.
+    pub function: FunctionId,
+    /// Whether it was inlined into its caller.
+    pub inlined: bool,
+}
 
 impl<'p> Chart<'p> {
     /// The chart of the samples that pass `filter`. Runs shorter than `shortest` of the whole (from
@@ -85,7 +93,7 @@ impl<'p> Chart<'p> {
                 begin if begin < thread.end.saturating_add(most / 2) => thread.end.min(end),
                 begin => begin,
             };
-            thread.push(&shown, sample.stack, (begin, end), shortest);
+            thread.push(&shown, sample.stack, begin..end, shortest);
         }
         let names = parts.into_names();
         let thread = |(name, growing): (String, Growing)| Thread {
@@ -158,16 +166,18 @@ impl Growing {
         &mut self,
         shown: &FilteredSamples<'_>,
         stack: StackId,
-        (begin, end): (u64, u64),
+        time: Range<u64>,
         shortest: u64,
     ) {
-        let goes_on = begin == self.end;
+        let goes_on = time.start == self.end;
         if !(goes_on && self.stack == Some(stack)) {
             self.calls.clear();
             for frame in shown.frames(stack) {
-                let locations = shown.locations(frame).iter();
-                self.calls
-                    .extend(locations.map(|location| (location.function, location.inlined)));
+                let calls = shown.locations(frame).iter().map(|location| Call {
+                    function: location.function,
+                    inlined: location.inlined,
+                });
+                self.calls.extend(calls);
             }
             self.calls.reverse();
             let open = self.open.iter().zip(&self.calls);
@@ -179,12 +189,12 @@ impl Growing {
                 self.runs.push(Run {
                     depth,
                     call: self.calls[depth],
-                    start: begin,
-                    end: begin,
+                    start: time.start,
+                    end: time.start,
                 });
             }
         }
-        self.end = end;
+        self.end = time.end;
         self.stack = Some(stack);
     }
 
@@ -219,7 +229,7 @@ mod tests {
         let mut runs = Vec::new();
         for thread in &chart.threads {
             for run in &thread.runs {
-                let name = &symbolized[run.call.0].name;
+                let name = &symbolized[run.call.function].name;
                 let [start, end] = [run.start, run.end].map(|time| time / 1_000_000);
                 runs.push(format!(
                     "{} {}{name} {start}-{end}",

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use inferno::flamegraph::color::Color;
 
 use crate::profile::Unit;
-use crate::view::chart::{Chart, Run, Thread};
+use crate::view::chart::{Call, Chart, Run, Thread};
 
 use super::super::number::scaled;
 use super::super::page::FRAME;
@@ -34,7 +34,7 @@ impl<'c> Lane<'c> {
 
     pub(super) fn add_to(&self, legend: &mut Legend<'_, '_>) {
         for run in &self.thread.runs {
-            let (function, inlined) = run.call;
+            let Call { function, inlined } = run.call;
             legend.add(function, manner(inlined), run.end - run.start);
         }
     }
@@ -85,7 +85,7 @@ impl Pen<'_, '_> {
     }
 
     fn run(&self, lane: &Lane<'_>, run: &Run, out: &mut String) {
-        let (function, inlined) = run.call;
+        let Call { function, inlined } = run.call;
         let frame = Frame {
             name: &self.chart.symbolized()[function].name,
             info: format!("{} from {}", time(run.end - run.start), time(run.start)),
