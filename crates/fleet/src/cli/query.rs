@@ -66,7 +66,7 @@ pub(super) struct QueryFlags {
     html: Option<PathBuf>,
 
     /// Write folded stacks; - is the standard output
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "diff")]
     folded: Option<PathBuf>,
 
     /// Write functions and calls as JSON, as `prof report --json` does

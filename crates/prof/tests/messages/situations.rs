@@ -367,6 +367,7 @@ const QUERY: &[&str] = &[
     "set --diff a,b",
     "set --diff service=echo,service=missing",
     "set --diff service=echo,service=echo",
+    "set --diff service=echo,service=echo --folded out",
     "set --folded out",
     "set --folded nowhere/out",
     "set --html directory",
