@@ -1,4 +1,5 @@
-/* Calls hit() so many times, and touches as many fresh pages. */
+/* Calls hit() so many times, and touches as many fresh pages: calls TIMES MILLISECONDS. Then it
+ * works for so long. */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <stdlib.h>
@@ -24,6 +25,6 @@ int main(int argc, char **argv) {
     int times = (int)argument(argc, argv, 1, 1000);
     caller(times);
     touch(times);
-    sink += burn(200 * MILLISECOND);
+    sink += burn(argument(argc, argv, 2, 0) * MILLISECOND);
     return 0;
 }

@@ -42,8 +42,9 @@ fn several_events_each_with_its_own_rate_and_weight() {
     let tenth = format!("uprobe:{}:hit/period=10,name=tenth/", calls.display());
     let events = format!("cpu-clock/freq=1999/,page-faults/period=100,name=faults/u,{tenth}");
     // Each CPU counts to ten for itself.
-    let one_cpu = ["taskset", "--cpu-list", "0", calls.to_str().unwrap(), "400"];
-    let recorded = session.record(&["-e", &events, "-e", &probe], &one_cpu);
+    let one_cpu = ["taskset", "--cpu-list", "0"];
+    let command = [&one_cpu[..], &[calls.to_str().unwrap(), "400", "200"]].concat();
+    let recorded = session.record(&["-e", &events, "-e", &probe], &command);
     let weights = weights(&recorded.file);
     let of = |event: &str| weights.get(event).copied().unwrap_or_default();
     assert_eq!(of("tenth"), (40, 400), "{weights:?}");
@@ -77,7 +78,7 @@ fn a_group_is_sampled_by_its_leader() {
     let session = Session::new();
     let calls = calls();
     let group = "{task-clock,page-faults,minor-faults,major-faults}:uS";
-    let recorded = session.record(&["-e", group], &[calls.to_str().unwrap(), "1000"]);
+    let recorded = session.record(&["-e", group], &[calls.to_str().unwrap(), "1000", "200"]);
     // perf takes the differences of the counts that the leader's samples hold.
     let weights = weights(&recorded.file);
     let of = |event: &str| weights.get(event).copied().unwrap_or_default();
@@ -102,7 +103,7 @@ fn without_an_event_cycles_count_on_real_machines_and_the_clock_on_virtual_ones(
     let session = Session::new();
     let calls = calls();
     let sampled_by = |options: &[&str]| {
-        let recorded = session.record(options, &[calls.to_str().unwrap(), "400"]);
+        let recorded = session.record(options, &[calls.to_str().unwrap(), "400", "200"]);
         let report = recorded.report(&["--json", "-"]).stdout;
         let report: serde_json::Value = serde_json::from_str(&report).unwrap();
         let event = report["event"]["name"].as_str().unwrap().to_owned();
@@ -215,11 +216,11 @@ fn events_that_cannot_be_sampled_are_counted_beside_sampled_ones() {
     }
     let session = Session::new();
     let calls = calls();
-    let command = calls.to_str().unwrap();
-    let refused = session.run(["record", "-e", "msr/tsc/", "--", command]);
+    let command = [calls.to_str().unwrap(), "1000", "200"];
+    let refused = session.run(["record", "-e", "msr/tsc/", "--", command[0]]);
     refused.assert_refused(&["prof stat -e msr/tsc/"]);
     // As perf opens it: without excluding guests.
-    let recorded = session.record(&["-e", "{cpu-clock,msr/tsc/}:S"], &[command]);
+    let recorded = session.record(&["-e", "{cpu-clock,msr/tsc/}:S"], &command);
     assert!(
         !recorded.outcome.stderr.contains("of its work"),
         "{}",

@@ -102,7 +102,7 @@ fn programs_that_probes_do_not_reach_are_named() {
     let variant = Variant::new("stripped-static", &["-static", "-s"]);
     let own = Program::c(&["calls.c"]).build_as(variant);
     let allocations = Program::c(&["allocations.c"]).build();
-    let script = format!("{} 1; {} 1", allocations.display(), own.display());
+    let script = format!("{} 1; {} 1 200", allocations.display(), own.display());
     let recorded = session.record(&["--alloc"], &["sh", "-c", &script]);
     // Other allocators of the machine are probed, too, and named between these.
     let parts = [
@@ -138,7 +138,7 @@ fn probes_without_hits_are_not_called_too_little_cpu_time() {
     );
     let calls = calls.to_str().unwrap();
     check(
-        &[calls, "0"],
+        &[calls, "0", "200"],
         "nothing was sampled: no probed function was called",
     );
 }
