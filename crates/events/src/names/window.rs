@@ -39,11 +39,11 @@ impl Window {
 impl Read for Window {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.ahead().is_empty() {
-            self.piece.resize(Self::PIECE, 0);
-            let read = self.file.read_at(&mut self.piece, self.at);
-            self.piece.truncate(*read.as_ref().unwrap_or(&0));
-            self.start = self.at;
-            read?;
+            // New memory is zero already: most files are smaller than a piece.
+            let mut piece = vec![0; Self::PIECE];
+            let read = self.file.read_at(&mut piece, self.at)?;
+            piece.truncate(read);
+            (self.start, self.piece) = (self.at, piece);
         }
         let ahead = self.ahead();
         let count = ahead.len().min(buffer.len());
