@@ -36,6 +36,7 @@ mod pipe;
 mod plain_user;
 mod probes;
 mod progress;
+mod python;
 mod remedies;
 mod rotation;
 mod runtimes;

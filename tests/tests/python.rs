@@ -1,0 +1,361 @@
+//! Python functions are in the stacks of samples, as callers of native ones.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use prof_tests::{
+    Compiler, Need, Outcome, Program, Recorded, Session, Stacks, copy_executable, needs,
+};
+use serde_json::Value;
+
+pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Tool("python3")];
+
+/// A CPython of a known version that has its headers.
+#[derive(Debug)]
+pub(crate) struct Interpreter {
+    path: PathBuf,
+    /// The second number of its version.
+    minor: u32,
+    /// What the module needs to be compiled for it.
+    flags: &'static [&'static str],
+}
+
+/// All of them here. `PROF_PYTHONS` names more, as `PATH` does.
+fn interpreters() -> &'static [Interpreter] {
+    static ALL: OnceLock<Vec<Interpreter>> = OnceLock::new();
+    ALL.get_or_init(|| {
+        let named = std::env::var_os("PROF_PYTHONS").unwrap_or_default();
+        let named: Vec<_> = std::env::split_paths(&named).collect();
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let versions = home.map(|home| home.join(".pyenv/versions"));
+        let versions = versions.and_then(|versions| versions.read_dir().ok());
+        let pyenv = versions.into_iter().flatten().flatten();
+        let paths = pyenv.map(|entry| entry.path().join("bin/python3"));
+        let all = paths.chain([SYSTEM.into()]).chain(named);
+        all.filter_map(Interpreter::find).collect()
+    })
+}
+
+pub(crate) const SYSTEM: &str = "/usr/bin/python3";
+
+/// That of the system.
+pub(crate) fn system() -> Option<&'static Interpreter> {
+    let mut all = interpreters().iter();
+    all.find(|python| python.path == Path::new(SYSTEM))
+}
+
+impl Interpreter {
+    fn find(path: PathBuf) -> Option<Self> {
+        let code = "import sys, sysconfig, os; d = sysconfig.get_paths()['include']
+assert (3, 8) <= sys.version_info < (3, 15) and os.path.exists(d + '/Python.h')
+print(sys.version_info[1], d)";
+        let mut python = std::process::Command::new(&path);
+        let output = python.args(["-c", code]).output().ok()?;
+        let printed = String::from_utf8(output.stdout).ok()?;
+        let (minor, headers) = printed.trim().split_once(' ')?;
+        let headers = format!("-I{headers}").leak();
+        Some(Self {
+            path,
+            minor: minor.parse().ok()?,
+            flags: vec!["-O1", "-shared", "-fPIC", headers].leak(),
+        })
+    }
+
+    /// Whether a call from Python to Python needs no native stack.
+    fn calls_without_native_frames(&self) -> bool {
+        self.minor >= 11
+    }
+}
+
+/// Puts the program of pairs for this interpreter into the session's directory.
+pub(crate) fn install_pairs(session: &Session, python: &Interpreter) {
+    let module = Program::new(&["python_pairs.c"], Compiler::Gcc, python.flags).build();
+    copy_executable(&module, &session.path("pairs.so"));
+    // A copy: plain users may not be allowed to enter the checkout.
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let text = std::fs::read(programs.join("python_pairs.py")).expect("the program");
+    session.write("python_pairs.py", &text);
+}
+
+/// The Python function that called the native one, which is a digit: the digit of its name.
+fn caller(frames: &[String], native: usize) -> Option<&str> {
+    let before = frames[..native].iter().rev();
+    before
+        .filter_map(|frame| frame.strip_prefix('f'))
+        .find(|rest| rest.len() == 1)
+}
+
+/// Reports know the language of this function, however it is called.
+fn assert_is_python(recorded: &Recorded<'_>, function: &str) {
+    let json = recorded.report(&["--json", "-"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let functions = json["functions"].as_array().expect("functions");
+    let mut named = functions.iter().filter(|it| it["name"] == function);
+    let kind = named.next().map(|it| &it["kind"]);
+    assert_eq!(kind, Some(&Value::from("python")));
+}
+
+/// The share of stacks with native functions whose Python callers are known. Those must be right.
+pub(crate) fn known_callers(stacks: &Stacks, python: &Interpreter) -> f64 {
+    let (mut right, mut marked) = (0, 0);
+    for (frames, weight) in stacks.iter() {
+        let is_native = |frame: &String| frame.len() == 2 && frame.starts_with('n');
+        let Some(native) = frames.iter().position(is_native) else {
+            continue;
+        };
+        if frames.iter().any(|frame| frame.starts_with("[no Python")) {
+            marked += weight;
+            continue;
+        }
+        let called = frames[native].strip_prefix('n');
+        assert_eq!(caller(frames, native), called, "{python:?}: {frames:?}");
+        right += weight;
+    }
+    assert!(right > 0, "{python:?}: {stacks}");
+    right as f64 / (right + marked) as f64
+}
+
+/// How the program of pairs is recorded.
+pub(crate) struct Way {
+    pub(crate) sampler: &'static str,
+    /// Hertz.
+    pub(crate) rate: &'static str,
+    pub(crate) calls: &'static str,
+    /// How many threads make calls besides the main one.
+    pub(crate) threads: &'static str,
+}
+
+/// As many samples as twice the calls have at 999 Hz.
+pub(crate) const ONE_THREAD: Way = Way {
+    sampler: "auto",
+    rate: "1999",
+    calls: "40000",
+    threads: "0",
+};
+pub(crate) const THREE_THREADS: Way = Way {
+    calls: "30000",
+    threads: "2",
+    ..ONE_THREAD
+};
+
+/// `at_least` is the share of the native functions' samples whose Python callers are known.
+pub(crate) fn check(session: &Session, python: &Interpreter, way: &Way, at_least: f64) {
+    install_pairs(session, python);
+    let program = session.path("python_pairs.py");
+    let command = [python.path.to_str(), program.to_str()];
+    let command = command.map(|word| word.expect("UTF-8"));
+    let command = [&command[..], &[way.calls, way.threads]].concat();
+    let options = [
+        "-e",
+        "cpu-clock:u",
+        "-F",
+        way.rate,
+        "--sampler",
+        way.sampler,
+    ];
+    let recorded = session.record(&options, &command);
+    let stacks = recorded.stacks();
+    let known = known_callers(&stacks, python);
+    assert!(known >= at_least, "{python:?}: {known}\n{stacks}");
+    assert_is_python(&recorded, "f0");
+    let loops = stacks.share(|frames| {
+        let is_loop = |frame: &String| frame.starts_with("_PyEval_EvalFrameDefault");
+        frames.iter().any(is_loop) && !frames.iter().any(|frame| frame.starts_with("[no Python"))
+    });
+    assert!(loops == 0.0, "interpreters fold: {stacks}");
+}
+
+/// Like [`check`], with each interpreter.
+fn check_interpreters(way: &Way, at_least: f64) {
+    if !needs(NEEDS) {
+        return;
+    }
+    for python in interpreters() {
+        check(&Session::new(), python, way, at_least);
+    }
+}
+
+#[test]
+fn natives_have_the_callers_that_they_had() {
+    check_interpreters(&ONE_THREAD, 0.95);
+}
+
+/// They take turns on all CPUs.
+#[test]
+fn threads_have_stacks_of_their_own() {
+    check_interpreters(&THREE_THREADS, 0.95);
+}
+
+/// The frames of a stopped thread are exact.
+#[test]
+fn stopped_threads_have_exact_stacks() {
+    let way = Way {
+        sampler: "ptrace",
+        rate: "999",
+        ..THREE_THREADS
+    };
+    check_interpreters(&way, 0.97);
+}
+
+const RETURNING: &str = "
+class Made:
+    def __init__(self, value):
+        self.value = value
+def empty():
+    pass
+def work():
+    for number in range(1_500_000):
+        Made(number)
+        empty()
+work()
+";
+
+/// A function that has just returned leaves nothing that points into its caller.
+#[test]
+fn stopped_threads_that_return_have_stacks() {
+    if !needs(NEEDS) {
+        return;
+    }
+    for python in interpreters() {
+        let session = Session::new();
+        let program = session.write("returning.py", RETURNING.as_bytes());
+        let options = ["--sampler", "ptrace", "-F", "1999"];
+        let stacks = session.record(&options, &[&python.path, &program]);
+        let stacks = stacks.stacks();
+        let share = |wanted: fn(&str) -> bool| {
+            stacks.share(|frames| frames.iter().any(|frame| wanted(frame)))
+        };
+        assert!(share(|frame| frame == "work") > 0.5, "{python:?}\n{stacks}");
+        let ran_on = share(|frame| frame.starts_with("[no Python frames: the program"));
+        assert!(ran_on == 0.0, "{python:?}: {ran_on}\n{stacks}");
+    }
+}
+
+/// Functions that are called in unusual ways have the callers of the source. `leaf` takes the time.
+fn check_kind(python: &Interpreter, kind: &str, callers: &[&str], leaf: &str) {
+    let session = Session::new();
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let program = std::fs::read(programs.join("python_kinds.py")).expect("the program");
+    let program = session.write("python_kinds.py", &program);
+    let command = [python.path.as_os_str(), program.as_os_str(), kind.as_ref()];
+    let options = ["-e", "cpu-clock:u", "-F", "999"];
+    let stacks = session.record(&options, &command).stacks();
+    let (mut right, mut marked) = (0, 0);
+    for (frames, weight) in stacks.iter() {
+        if frames.iter().any(|frame| frame.starts_with("[no Python")) {
+            marked += weight;
+            continue;
+        }
+        let Some(last) = frames.iter().rposition(|frame| frame == leaf) else {
+            continue;
+        };
+        let named = frames[..last]
+            .iter()
+            .filter(|it| callers.contains(&it.as_str()));
+        let named: Vec<_> = named.map(String::as_str).collect();
+        let repeated = callers.len() == 1 && named.len() > 1;
+        match repeated {
+            true => assert_eq!(named.len(), 5001, "{python:?}, {kind}"),
+            false => assert_eq!(named, callers, "{python:?}, {kind}: {frames:?}"),
+        }
+        right += weight;
+    }
+    let known = right as f64 / (right + marked).max(1) as f64;
+    assert!(known > 0.8, "{python:?}, {kind}: {known}\n{stacks}");
+}
+
+#[test]
+fn callers_are_known_for_all_kinds_of_calls() {
+    if !needs(NEEDS) {
+        return;
+    }
+    for python in interpreters() {
+        for (kind, callers, leaf) in [
+            ("generator", &["consume", "produce"][..], "spin"),
+            ("coroutine", &["serve", "step"], "spin"),
+            ("callback", &["order", "key"], "spin"),
+            ("fork", &["fork", "order", "key"], "spin"),
+            ("exec", &["order", "key"], "spin"),
+            ("subinterpreter", &["outer"], "in_the_subinterpreter"),
+        ] {
+            check_kind(python, kind, callers, leaf);
+        }
+        // Before, each function has native frames, and there are more than a sample can hold.
+        if python.calls_without_native_frames() {
+            check_kind(python, "recursion", &["down"], "spin");
+        }
+    }
+}
+
+/// Like an interpreter of an unknown version: it has an evaluation loop, but no structures that
+/// prof can read.
+const UNKNOWN_VERSION: &str = "
+volatile unsigned long work;
+__attribute__((noinline)) void _PyEval_EvalFrameDefault(void)
+{
+    for (int i = 0; i < 150000000; i++)
+        work += i;
+}
+int main(void)
+{
+    _PyEval_EvalFrameDefault();
+    return work == 0;
+}
+";
+
+/// The stacks are whole, but do not show the user's functions: the verdict says so.
+#[test]
+fn unknown_versions_are_named_in_the_verdict() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    for (name, evaluation) in [
+        ("python3.99", "_PyEval_EvalFrameDefault"),
+        ("python2.7", "PyEval_EvalFrameEx"),
+    ] {
+        let source = UNKNOWN_VERSION.replace("_PyEval_EvalFrameDefault", evaluation);
+        session.write("python.c", source.as_bytes());
+        let program = session.path(name);
+        let mut gcc = session.command(Path::new("gcc"), ["-O1", "-o"]);
+        gcc.arg(&program).arg(session.path("python.c"));
+        Outcome::of(gcc).assert_code(0);
+        let recorded = session.record(&["-e", "cpu-clock:u"], &[program]);
+        recorded.outcome.assert_says(&[
+            "verdict: fair",
+            "without Python frames: prof reads CPython 3.8 to 3.14 only",
+        ]);
+        let stacks = recorded.stacks();
+        assert!(stacks.self_share(evaluation) > 0.9, "{stacks}");
+    }
+}
+
+const RESTING: &str = "
+import time
+def rest():
+    time.sleep(0.02)
+def work():
+    for _ in range(60):
+        rest()
+work()
+";
+
+/// The kernel does not show plain users where threads wait: prof reads their stacks while they
+/// wait.
+#[test]
+fn waits_of_a_plain_user_have_functions() {
+    if !needs(NEEDS) || system().is_none() {
+        return;
+    }
+    let session = Session::plain_user();
+    let program = session.write("resting.py", RESTING.as_bytes());
+    let stacks = session
+        .record(&["--off-cpu"], &[SYSTEM.into(), program])
+        .stacks();
+    let share = stacks.share(|frames| {
+        let functions = ["work", "rest"];
+        let named = frames.iter().filter(|it| functions.contains(&it.as_str()));
+        named.eq(functions)
+    });
+    assert!(share > 0.9, "{share}: {stacks}");
+}
