@@ -132,7 +132,7 @@ fn test(options: &Options) -> Result<()> {
     if std::env::var_os("RUST_TEST_THREADS").is_none() {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         // Tests wait for other programs and for the kernel about as long as they compute.
-        command.env("RUST_TEST_THREADS", (2 * cpus).to_string());
+        command.env("RUST_TEST_THREADS", (3 * cpus).to_string());
     }
     command.env("PROF", workspace::target_directory()?.join("debug/prof"));
     let mut child = command.spawn().context("cannot start cargo test")?;
