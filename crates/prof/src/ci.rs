@@ -77,6 +77,28 @@ struct Group {
     command: Vec<OsString>,
 }
 
+impl Group {
+    /// The recording of a run, until all runs have succeeded.
+    fn unfinished(&self, number: u32) -> PathBuf {
+        self.directory.join(format!("{number:04}.data.new"))
+    }
+
+    /// Replaces the recordings of earlier runs: these were of another time, and there may have been
+    /// more of them.
+    fn finish(&self, count: u32) -> Result<()> {
+        for old in recordings(&self.directory)? {
+            std::fs::remove_file(&old)
+                .with_context(|| format!("cannot remove {}", old.display()))?;
+        }
+        for number in 1..=count {
+            let unfinished = self.unfinished(number);
+            std::fs::rename(&unfinished, unfinished.with_extension(""))
+                .with_context(|| format!("cannot rename {}", unfinished.display()))?;
+        }
+        Ok(())
+    }
+}
+
 /// The recordings in a directory, if there is one.
 fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
     let Ok(entries) = std::fs::read_dir(directory) else {
@@ -89,21 +111,17 @@ fn recordings(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Records all runs, those of several groups alternately. Returns a status if one failed.
+/// Records all runs, those of several groups alternately. Returns a status if one failed: then the
+/// recordings of earlier runs stay.
 fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
     for group in groups {
         let directory = &group.directory;
         std::fs::create_dir_all(directory)
             .with_context(|| format!("cannot create {}", directory.display()))?;
-        // These runs are of another time, and there may have been more of them.
-        for old in recordings(directory)? {
-            std::fs::remove_file(&old)
-                .with_context(|| format!("cannot remove {}", old.display()))?;
-        }
     }
-    let mut groups = groups.to_vec();
+    let mut in_order = groups.to_vec();
     for number in 1..=flags.repeat {
-        for group in &groups {
+        for group in &in_order {
             let status = record_run(flags, group, number)?;
             if !status.success() {
                 say(&format_args!(
@@ -111,11 +129,18 @@ fn record(flags: &CiFlags, groups: &[&Group]) -> Result<Option<ExitCode>> {
                     words(&group.command),
                     counted(flags.repeat.into(), "run")
                 ));
+                let all = groups.iter();
+                let all = all.flat_map(|it| (1..=flags.repeat).map(|run| it.unfinished(run)));
+                // Those that were not begun do not exist.
+                all.for_each(|unfinished| drop(std::fs::remove_file(unfinished)));
                 return Ok(Some(exit::like(status)));
             }
         }
         // Alternating the order spreads the effect of one run on the next over all groups.
-        groups.reverse();
+        in_order.reverse();
+    }
+    for group in groups {
+        group.finish(flags.repeat)?;
     }
     Ok(None)
 }
@@ -125,7 +150,7 @@ fn record_run(flags: &CiFlags, group: &Group, number: u32) -> Result<ExitStatus>
     command.arg0("prof").args(["record", "--quiet"]);
     // The next build may overwrite this one, and so its symbols.
     command.arg("--embed-symbols").arg("--output");
-    command.arg(group.directory.join(format!("{number:04}.data")));
+    command.arg(group.unfinished(number));
     let options = [("--freq", &flags.rate), ("--event", &flags.sampled)];
     for (name, value) in options {
         command.args(value.iter().flat_map(|value| [name, value.as_str()]));

@@ -136,3 +136,33 @@ fn errors_are_passed_on() {
         .run(["ci", "--versus", "./gone", "--", "true"])
         .assert_code(127);
 }
+
+#[test]
+fn a_failed_run_leaves_the_baseline_as_it_was() {
+    let session = Session::new();
+    // The fourth run fails.
+    let program = "echo >>runs; test $(wc -l <runs) != 4";
+    let save = || {
+        let options = ["ci", "--repeat", "2", "--save-baseline"];
+        session.run([&options[..], &["--", "sh", "-c", program]].concat())
+    };
+    let files = || {
+        let entries = fs::read_dir(session.path("prof-ci/baseline")).unwrap();
+        let mut files: Vec<_> = entries
+            .map(|entry| {
+                let entry = entry.unwrap();
+                (
+                    entry.file_name(),
+                    entry.metadata().unwrap().modified().unwrap(),
+                )
+            })
+            .collect();
+        files.sort();
+        files
+    };
+    save().assert_code(0);
+    let saved = files();
+    assert_eq!(saved.len(), 2);
+    save().assert_code(1).assert_says(&["run 2 of sh"]);
+    assert_eq!(files(), saved);
+}
