@@ -111,7 +111,7 @@ impl Refusal {
         }
         if self.system_wide && paranoid > 0 {
             return format!(
-                "-a needs {root} (-C and --cgroup do, too), because kernel.perf_event_paranoid is \
+                "-a needs {root} (CPUs and cgroups do, too), because kernel.perf_event_paranoid is \
                  {paranoid}; `sudo sysctl kernel.perf_event_paranoid=0` allows it to all users; \
                  your own programs need no root (a command, or -p PID)"
             );
@@ -200,7 +200,7 @@ mod tests {
         check(|_| (), "security module");
         check(|r| r.rights.paranoid = 4, "paranoid=2");
         check(|r| r.attach = true, "run prof as its user");
-        check(|r| r.system_wide = true, "-a needs root (-C");
+        check(|r| r.system_wide = true, "-a needs root (CPUs");
         check(|r| r.subject = Subject::KernelCode, "add :u");
         check(|r| r.subject = Subject::KernelOnly, "happens in the kernel");
         check(|r| r.subject = Subject::Tracepoint, "tracepoints need root");

@@ -25,6 +25,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use clap::error::{ContextKind, ErrorKind};
 use prof_console::Console;
 use prof_events::survive_file_size_limit;
 
@@ -40,10 +41,21 @@ fn run_prof() -> ExitCode {
         return finish(Err(error));
     }
     match generate::complete() {
-        Ok(false) => finish(run(ProfCli::parse())),
+        Ok(false) => finish(run(parsed::<ProfCli>())),
         Ok(true) => ExitCode::SUCCESS,
         Err(error) => error.exit(),
     }
+}
+
+/// The command line. Of an unknown flag, clap would also say how to pass it on: it would become the
+/// name of the program to run.
+fn parsed<Cli: Parser>() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        if error.kind() == ErrorKind::UnknownArgument {
+            error.remove(ContextKind::Suggested);
+        }
+        error.exit()
+    })
 }
 
 fn run(cli: ProfCli) -> Result<ExitCode> {
@@ -70,7 +82,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
 /// Runs `cargo prof`.
 pub fn cargo_prof() -> ExitCode {
     with_large_stack(|| {
-        let CargoCommand::Prof(flags) = CargoCli::parse().command;
+        let CargoCommand::Prof(flags) = parsed::<CargoCli>().command;
         finish(cargo::run(*flags))
     })
 }
