@@ -244,3 +244,25 @@ fn a_limit_on_the_size_of_outputs() {
     let left: Vec<_> = left.filter(|name| name.contains("new")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// Code that was moved is in no mapping that the kernel reports.
+#[test]
+fn kernel_work_of_code_that_is_in_no_known_mapping_has_no_stack_and_is_not_good() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let program = Program::c(&["moved_code.c"]).build();
+    for flags in [
+        &["-e", "cpu-clock"][..],
+        &["-e", "cpu-clock", "--no-unwind"],
+    ] {
+        let recorded = session.record(flags, &[&program]);
+        let reported = recorded.report(&["--limit", "1"]).stdout;
+        assert!(
+            reported.contains("verdict: BAD")
+                && reported.contains("the recording does not say what code the process had mapped"),
+            "{reported}"
+        );
+    }
+}

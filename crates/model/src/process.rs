@@ -110,6 +110,8 @@ pub struct Process {
     space: Arc<AddressSpace>,
     /// The living threads, each with its name if that was recorded.
     threads: HashMap<Tid, Option<Arc<str>>>,
+    has_called_exec: bool,
+    latest_code: Option<ModuleId>,
     generation: u64,
     version: u64,
 }
@@ -118,6 +120,16 @@ impl Process {
     /// The process's mappings.
     pub fn space(&self) -> &AddressSpace {
         &self.space
+    }
+
+    /// Whether it has started over with `exec`, as far as the records say.
+    pub fn has_called_exec(&self) -> bool {
+        self.has_called_exec
+    }
+
+    /// The module of the code that it has mapped last, if any, by the records of itself.
+    pub fn latest_code(&self) -> Option<ModuleId> {
+        self.latest_code
     }
 
     /// Changes each time the process starts over with `exec`, and differs between processes:
@@ -190,6 +202,9 @@ impl Processes {
         self.generations += 1;
         let version = self.generations;
         let process = self.entry(pid);
+        if mapping.executable {
+            process.latest_code = Some(mapping.module);
+        }
         Arc::make_mut(&mut process.space).insert(mapping);
         process.version = version;
     }
@@ -204,6 +219,7 @@ impl Processes {
     pub fn exec(&mut self, pid: Pid, name: &str) {
         self.processes.remove(&pid);
         self.rename(pid, pid, name);
+        self.entry(pid).has_called_exec = true;
     }
 
     /// Handles a new process or thread (PERF_RECORD_FORK). A thread inherits its parent's name; a

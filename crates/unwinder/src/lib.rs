@@ -24,7 +24,7 @@
 //! let user = UserState { registers: &registers, dump };
 //! let unwound = unwinder.unwind(&target, &user, &mut NoMemory, &mut frames);
 //!
-//! // Nothing is mapped at the instruction pointer, so that there is nothing to unwind.
+//! // The process is unknown: there is nothing to unwind.
 //! assert!(frames.is_empty() && !unwound.end.is_whole());
 //! println!("{}", unwound.end.describe());
 //! # Ok::<(), &str>(())

@@ -37,7 +37,8 @@ pub(crate) fn walk<'w>(
     stack: &mut Stack<'w>,
     frames: &mut Frames<'_>,
 ) -> StackEnd {
-    if is_between_programs(sampled, code, stack) {
+    let at = sampled.program_counter();
+    if code.target.is_between_programs(at, !stack.is_empty()) {
         return StackEnd::NoUserState;
     }
     let (mut frame, mut evidence) = (*sampled, Evidence::default());
@@ -76,13 +77,6 @@ pub(crate) fn walk<'w>(
         frames.count_remote(evidence.from_live);
     }
     StackEnd::FrameLimit
-}
-
-/// Whether the sample hit `exec` in the kernel: the registers are still those of the previous
-/// program, and say nothing about the new one.
-fn is_between_programs(sampled: &Frame, code: &mut ProcessCode<'_>, stack: &Stack<'_>) -> bool {
-    let at = sampled.program_counter();
-    !code.is_known() || (stack.is_empty() && code.locate(at).is_none())
 }
 
 /// Finds the caller of the step's frame, which is the last of `frames`.

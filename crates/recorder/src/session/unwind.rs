@@ -1,8 +1,6 @@
 //! One sample's call chain: the kernel's part unchanged, the user's unwound.
 
-use prof_model::{
-    AbsoluteAddress, Modules, Pid, Process, Processes, StackEnd, StackNote, Tid, UserRegisters,
-};
+use prof_model::{Modules, Pid, Process, Processes, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
@@ -115,9 +113,12 @@ impl ChainBuilder {
             modules: known.modules,
         };
         let registers = entry.registers(saved);
-        // Outside of all mappings the kernel is replacing the program, and the registers are still
-        // those of the old one.
-        let registers = registers.filter(|it| !in_kernel || is_mapped(target.process, it));
+        let dump = dump(sample, saved.as_ref());
+        let is_of_this_program = |it: &UserRegisters| {
+            let ip = it.instruction_pointer().unwrap_or(0);
+            !target.is_between_programs(ip, !dump.bytes.is_empty())
+        };
+        let registers = registers.filter(|it| !in_kernel || is_of_this_program(it));
         let Some(registers) = registers else {
             return StackNote::new(StackEnd::NoUserState);
         };
@@ -129,7 +130,7 @@ impl ChainBuilder {
         let stack = UserStack {
             tid: sample.tid,
             time: sample.time.unwrap_or(0),
-            dump: dump(sample, saved.as_ref()),
+            dump,
             tail,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
@@ -227,11 +228,6 @@ fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a>
         bytes: stack.map_or(&[], |stack| stack.bytes),
         full: stack.is_some_and(|stack| stack.is_full()),
     }
-}
-
-fn is_mapped(process: &Process, registers: &UserRegisters) -> bool {
-    let ip = registers.instruction_pointer().map(AbsoluteAddress);
-    ip.is_some_and(|ip| process.space().find(ip).is_some())
 }
 
 #[cfg(test)]

@@ -77,12 +77,6 @@ impl<'w> ProcessCode<'w> {
         self.known.layout.architecture
     }
 
-    /// Whether any code of the process is known.
-    pub(crate) fn is_known(&self) -> bool {
-        let mut mappings = self.target.process.space().iter();
-        mappings.any(|mapping| mapping.executable)
-    }
-
     /// The mapping of code at `address`, if it was used recently.
     #[inline]
     pub(crate) fn recent(&self, address: u64) -> Option<&CodeMapping> {

@@ -102,7 +102,7 @@ pub(crate) fn without_cfi(
 
 /// A step from an address outside of any known code: maybe the sample just got there by a call.
 pub(crate) fn outside_code(step: &mut Step<'_, '_>) -> Result<Caller, StackEnd> {
-    leave_leaf(step).ok_or(StackEnd::NotCode)
+    leave_leaf(step).ok_or(StackEnd::NoMappings)
 }
 
 /// A step to where the kernel interrupted the thread to deliver a signal.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use prof_model::{Modules, Pid, Process, StackEnd, UserRegisters};
+use prof_model::{AbsoluteAddress, ModuleKind, Modules, Pid, Process, StackEnd, UserRegisters};
 
 /// The process that a sample is of, at the time of the sample.
 #[derive(Clone, Copy)]
@@ -14,6 +14,29 @@ pub struct Target<'a> {
     /// The table of the mappings' module ids. One [`Unwinder`](crate::Unwinder) serves one table:
     /// it keeps the tables of each module by [`ModuleId`](prof_model::ModuleId).
     pub modules: &'a Modules,
+}
+
+impl Target<'_> {
+    /// Whether registers of a sample in the kernel, of which this is the instruction pointer, say
+    /// nothing about the process's program: it has ended, or `exec` is replacing it, and they are
+    /// those of the one before. `has_stack`: whether there is memory at their stack pointer.
+    pub fn is_between_programs(&self, instruction_pointer: u64, has_stack: bool) -> bool {
+        let mapping = (self.process.space()).find(AbsoluteAddress(instruction_pointer));
+        let is_code = mapping.is_some_and(|mapping| mapping.executable);
+        let has_ended = self.process.threads().next().is_none();
+        // Without random addresses, the new stack is where the previous one was.
+        !is_code && (!has_stack || has_ended || self.is_in_exec())
+    }
+
+    /// Whether `exec` has mapped nothing, or something but not yet the vDSO, or that as the last
+    /// code: a program that runs maps its libraries after it.
+    fn is_in_exec(&self) -> bool {
+        let is_vdso = |module| self.modules[module].kind == ModuleKind::Vdso;
+        let mut mappings = self.process.space().iter();
+        self.process.has_called_exec()
+            && (self.process.latest_code().is_none_or(is_vdso)
+                || !mappings.any(|mapping| is_vdso(mapping.module)))
+    }
 }
 
 /// The state of a thread in user code at a sample.
@@ -162,5 +185,65 @@ pub struct NoMemory;
 impl Memory for NoMemory {
     fn read(&mut self, _: u64, _: &mut [u8]) -> usize {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_model::{FileOffset, Mapping, Module, Processes};
+
+    use super::*;
+
+    /// Whether a process at `exec` or later, with these mappings at 0x1000, 0x2000, ..., is between
+    /// programs with registers that point to `ip`, and to a stack or to nothing.
+    #[track_caller]
+    fn check(has_called_exec: bool, mapped: &[&str], ip: u64, has_stack: bool, expected: bool) {
+        let (mut modules, mut processes) = (Modules::default(), Processes::default());
+        processes.rename(1, 1, "sh");
+        if has_called_exec {
+            processes.exec(1, "ls");
+        }
+        for (path, start) in mapped.iter().zip((0x1000..).step_by(0x1000)) {
+            let mapping = Mapping {
+                start: AbsoluteAddress(start),
+                end: AbsoluteAddress(start + 0x1000),
+                file_offset: FileOffset(0),
+                module: modules.intern(Module::from_path(path)),
+                executable: true,
+            };
+            processes.map(1, mapping);
+        }
+        let target = Target {
+            pid: 1,
+            process: processes.get(1).expect("it was named"),
+            modules: &modules,
+        };
+        assert_eq!(target.is_between_programs(ip, has_stack), expected);
+    }
+
+    #[test]
+    fn registers_outside_of_known_code_are_of_the_program_before_only_in_exec() {
+        const STARTING: &[&str] = &["/bin/ls", "/lib/ld.so"];
+        const MAPPED: &[&str] = &["/bin/ls", "/lib/ld.so", "[vdso]"];
+        const STARTED: &[&str] = &["/bin/ls", "/lib/ld.so", "[vdso]", "/lib/libc.so"];
+        // The stack of the program before is gone.
+        check(true, &[], 0x9000, false, true);
+        check(true, STARTED, 0x9000, false, true);
+        // The new one is at the same addresses.
+        check(true, &[], 0x9000, true, true);
+        check(true, STARTING, 0x9000, true, true);
+        check(true, MAPPED, 0x9000, true, true);
+        check(true, STARTING, 0x1000, true, false);
+        // Code that was moved.
+        check(true, STARTED, 0x9000, true, false);
+        // Mappings that were never known.
+        check(false, &[], 0x9000, true, false);
+        check(false, &["/bin/sh"], 0x1000, false, false);
+        let ended = Target {
+            pid: 1,
+            process: &Process::default(),
+            modules: &Modules::default(),
+        };
+        assert!(ended.is_between_programs(0x1000, true));
     }
 }
