@@ -400,6 +400,21 @@ fn hot_functions_of_libc() {
 }
 
 #[test]
+fn signal_trampolines_have_their_name() {
+    let session = Session::new();
+    let binary = SIGNALS.build_as(Variant::STATIC);
+    let command = [binary.as_os_str(), "normal".as_ref(), "300".as_ref()];
+    let stacks = session.record(USER_CODE, &command).physical_stacks();
+    let handles = |frames: &[String]| frames.iter().any(|frame| frame == "in_handler");
+    let is_named = |frames: &[String]| {
+        let mut pairs = frames.windows(2);
+        pairs.any(|pair| pair[0] == "__restore_rt" && pair[1] == "handler")
+    };
+    let unnamed = stacks.share(|frames| handles(frames) && !is_named(frames));
+    assert!(stacks.share(handles) > 0.5 && unnamed < 0.01, "{stacks}");
+}
+
+#[test]
 fn clocks_in_the_vdso() {
     let session = Session::new();
     let binary = Program::c(&["vdso.c"]).build();

@@ -66,7 +66,16 @@ fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> 
         return Some(plain(Rule::ProgramEntry));
     }
     if let Some(rule) = cfi_rule(code, place, address) {
-        return Some(rule);
+        // Signal handlers return to the first instruction of their trampoline. The C library's CFI
+        // begins a byte before it, for those who look up return addresses minus 1; its symbol does
+        // not.
+        let at = place.code_address(frame.lookup_address());
+        let is_signal_return = rule.signal_frame && !frame.interrupted;
+        let entry = is_signal_return.then(|| code.function(at)).flatten();
+        return Some(CachedRule {
+            starts_function: entry.is_some_and(|entry| entry.start == address),
+            ..rule
+        });
     }
     let next = address.wrapping_add(1);
     let called = frame.interrupted || is_return_address(code, place, returned_to) != Some(false);

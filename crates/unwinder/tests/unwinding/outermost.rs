@@ -85,7 +85,7 @@ fn zeros_in_the_middle_of_a_stack_are_no_root() {
     code.check(
         in_frame("first"),
         &stack,
-        &[code.address("handled")],
+        &[code.address("handled") + 1],
         NotCode,
     );
 }

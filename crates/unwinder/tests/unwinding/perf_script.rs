@@ -204,6 +204,16 @@ impl Tables {
         Some((table.as_ref()?, mapping.file_offset_of(address).0))
     }
 
+    /// Whether a signal handler returns to this address. The trampoline's FDE begins a byte before
+    /// it, where perf looks it up.
+    fn is_trampoline(&mut self, samples: &Samples, sample: &UserSample, address: u64) -> bool {
+        let found = self.at(samples, sample, address);
+        found.is_some_and(|(table, offset)| {
+            let mut covered = table.covered.iter();
+            covered.any(|&(start, _)| start + 1 == offset)
+        })
+    }
+
     fn classify(
         &mut self,
         samples: &Samples,
@@ -212,7 +222,12 @@ impl Tables {
         ours: &[u64],
     ) -> Class {
         let places: Vec<String> = ours.iter().map(|&at| samples.place(sample, at)).collect();
-        if places == theirs {
+        let mut is_same = |(&address, their): (&u64, &String)| {
+            let place = |address| samples.place(sample, address);
+            *their == place(address)
+                || *their == place(address - 1) && self.is_trampoline(samples, sample, address)
+        };
+        if ours.len() == theirs.len() && ours.iter().zip(theirs).all(&mut is_same) {
             return Class::Same;
         }
         let throws = |&address: &u64| {
