@@ -43,7 +43,7 @@ pub(super) fn evaluate(
                 machine.resume_with_memory(Value::Generic(value))
             }
             EvaluationResult::RequiresRegister { register, .. } => {
-                let value = state.register(register.0).ok_or(StackEnd::NoUnwindInfo)?;
+                let value = state.register(register.0)?;
                 machine.resume_with_register(Value::Generic(value))
             }
             EvaluationResult::RequiresRelocatedAddress(address) => {
@@ -81,6 +81,10 @@ mod tests {
             &self.0
         }
 
+        fn without_register(&self) -> StackEnd {
+            StackEnd::HiddenRegisters
+        }
+
         fn read(&mut self, address: u64) -> Result<u64, StackEnd> {
             Ok(address + 1)
         }
@@ -113,7 +117,7 @@ mod tests {
         // drop; drop
         check(&[0x13, 0x13], Err(NoUnwindInfo));
         // breg31, which is not known
-        check(&[0x8f, 0], Err(NoUnwindInfo));
+        check(&[0x8f, 0], Err(StackEnd::HiddenRegisters));
         // More values than fit.
         check(&[0x31; 100], Err(NoUnwindInfo));
     }

@@ -8,6 +8,7 @@ mod rows;
 use std::ops::Range;
 
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EndianSlice, LittleEndian, UnwindSection, Vendor};
+use prof_model::StackEnd;
 
 pub(crate) use pages::{ReadFile, SectionBytes};
 pub(crate) use rows::{Found, UnwindContext};
@@ -43,11 +44,16 @@ pub(crate) trait FrameState {
     /// The registers of the frame.
     fn registers(&self) -> &Registers;
     /// One of them, by its DWARF number.
-    fn register(&self, number: u16) -> Option<u64> {
-        self.registers().get(u8::try_from(number).ok()?)
+    fn register(&self, number: u16) -> Result<u64, StackEnd> {
+        let value = u8::try_from(number)
+            .ok()
+            .and_then(|it| self.registers().get(it));
+        value.ok_or_else(|| self.without_register())
     }
+    /// Why one of them is not known.
+    fn without_register(&self) -> StackEnd;
     /// A word of memory.
-    fn read(&mut self, address: u64) -> Result<u64, prof_model::StackEnd>;
+    fn read(&mut self, address: u64) -> Result<u64, StackEnd>;
 }
 
 impl CfiSection {
@@ -186,7 +192,7 @@ impl CfiSection {
         context: &mut UnwindContext,
         layout: &Layout,
         state: &mut impl FrameState,
-    ) -> Option<Found<Result<Registers, prof_model::StackEnd>>> {
+    ) -> Option<Found<Result<Registers, StackEnd>>> {
         match self.kind {
             Kind::EhFrame => {
                 let section = self.as_eh_frame();

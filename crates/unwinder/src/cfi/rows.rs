@@ -124,10 +124,9 @@ where
     S: UnwindSection<Bytes<'a>>,
 {
     let cfa = match row.cfa() {
-        CfaRule::RegisterAndOffset { register, offset } => state
-            .register(register.0)
-            .ok_or(StackEnd::NoUnwindInfo)?
-            .wrapping_add_signed(*offset),
+        CfaRule::RegisterAndOffset { register, offset } => {
+            state.register(register.0)?.wrapping_add_signed(*offset)
+        }
         CfaRule::Expression(program) => {
             let program = program.get(section).map_err(|_| StackEnd::NoUnwindInfo)?;
             expression::evaluate(program, None, state)?
@@ -153,10 +152,10 @@ where
             continue;
         };
         let value = match rule {
-            RegisterRule::SameValue => state.register(register.0).ok_or(StackEnd::NoUnwindInfo),
+            RegisterRule::SameValue => state.register(register.0),
             RegisterRule::Offset(offset) => state.read(cfa.wrapping_add_signed(*offset)),
             RegisterRule::ValOffset(offset) => Ok(cfa.wrapping_add_signed(*offset)),
-            RegisterRule::Register(other) => state.register(other.0).ok_or(StackEnd::NoUnwindInfo),
+            RegisterRule::Register(other) => state.register(other.0),
             RegisterRule::Expression(program) => program
                 .get(section)
                 .map_err(|_| StackEnd::NoUnwindInfo)

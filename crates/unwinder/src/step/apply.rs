@@ -26,7 +26,7 @@ pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Regis
         Some(words) => step.read(at(words))?,
         None => {
             let target = step.frame.registers.get(layout.return_address);
-            target.ok_or(StackEnd::NoUnwindInfo)?
+            target.ok_or_else(|| without_register(step.frame))?
         }
     };
     let mut caller = step.frame.registers;
@@ -62,8 +62,8 @@ pub(crate) fn evaluate(
     place: &CodeMapping,
     found: &CachedRule,
 ) -> Result<Registers, StackEnd> {
-    let registers = &step.frame.registers;
-    let address = step.frame.lookup_address() + u64::from(found.starts_function);
+    let frame = step.frame;
+    let address = frame.lookup_address() + u64::from(found.starts_function);
     let address = place.elf_address(address);
     let KnownCode {
         modules,
@@ -74,7 +74,7 @@ pub(crate) fn evaluate(
     let tables = modules.get(place.module).ok_or(StackEnd::NoUnwindInfo)?;
     tables.read_entries(address);
     let mut state = State {
-        registers,
+        frame,
         stack: step.stack,
         from_live: &mut step.from_live,
     };
@@ -87,14 +87,18 @@ pub(crate) fn evaluate(
 }
 
 struct State<'s, 'w> {
-    registers: &'s Registers,
+    frame: &'s Frame,
     stack: &'s mut Stack<'w>,
     from_live: &'s mut bool,
 }
 
 impl FrameState for State<'_, '_> {
     fn registers(&self) -> &Registers {
-        self.registers
+        &self.frame.registers
+    }
+
+    fn without_register(&self) -> StackEnd {
+        without_register(self.frame)
     }
 
     fn read(&mut self, address: u64) -> Result<u64, StackEnd> {

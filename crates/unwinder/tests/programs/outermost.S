@@ -1,4 +1,4 @@
-/* Frames with a return address of 0, correct or not. */
+/* Frames with a return address of 0, correct or not, and one with it in a register. */
     .text
 
 /* Calls, and returns to the address above. */
@@ -33,5 +33,19 @@ handled:
     ret
     .cfi_endproc
     .size handled, . - handled
+
+/* As the C library's vfork, which keeps its return address off the stack that it shares. */
+    .globl in_register
+    .type in_register, @function
+in_register:
+    .cfi_startproc
+    pop %rdi
+    .cfi_adjust_cfa_offset -8
+    .cfi_register %rip, %rdi
+    nop
+    push %rdi
+    ret
+    .cfi_endproc
+    .size in_register, . - in_register
 
     .section .note.GNU-stack, "", @progbits

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::support::one_module;
 use crate::support::programs::Workshop;
 use object::{Object, ObjectSection, ObjectSymbol};
-use prof_model::StackEnd::{self, NotCode, Root};
+use prof_model::StackEnd::{self, HiddenRegisters, NotCode, Root};
 use prof_model::{RegisterAbi, UserRegisters};
 use prof_needs::tools;
 use prof_unwinder::{LocalFiles, Unwinder};
@@ -13,11 +13,16 @@ use prof_unwinder::{LocalFiles, Unwinder};
 const STACK: u64 = 0x7000_0000;
 /// A value that is not an address of code.
 const DATA: u64 = 0x1234;
+/// The kernel's numbers of the stack pointer and the instruction pointer.
+const SP: u32 = 7;
+const IP: u32 = 8;
 
 struct Code<'a> {
     program: &'a Path,
     /// The symbols' addresses, in the file and in the process.
     addresses: Vec<(String, u64)>,
+    /// The registers that samples have.
+    registers: Vec<u32>,
 }
 
 impl<'a> Code<'a> {
@@ -31,7 +36,11 @@ impl<'a> Code<'a> {
         let name = |it: &object::Symbol<'_, '_>| it.name().unwrap_or_default().to_owned();
         let addresses = file.symbols().map(|it| (name(&it), address(&it)));
         let addresses = addresses.collect();
-        Self { program, addresses }
+        Self {
+            program,
+            addresses,
+            registers: (0..=IP).collect(),
+        }
     }
 
     fn address(&self, function: &str) -> u64 {
@@ -45,8 +54,10 @@ impl<'a> Code<'a> {
     /// Unwinds a sample at `pc` whose stack holds these words.
     #[track_caller]
     fn check(&self, pc: u64, stack: &[u64], callers: &[u64], end: StackEnd) {
-        const SP: u32 = 7;
-        const IP: u32 = 8;
+        let registers = &self.registers;
+        let mask = registers
+            .iter()
+            .fold(0, |mask, register| mask | 1 << register);
         let (mut samples, _) = one_module(self.program);
         let sample = &mut samples.samples[0];
         let value = |number| match number {
@@ -54,7 +65,11 @@ impl<'a> Code<'a> {
             SP => STACK,
             _ => 0,
         };
-        let registers = UserRegisters::new(RegisterAbi::Bits64, 0x1ff, (0..=IP).map(value));
+        let registers = UserRegisters::new(
+            RegisterAbi::Bits64,
+            mask,
+            registers.iter().copied().map(value),
+        );
         sample.registers = registers.expect("registers");
         sample.stack = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
         let answer = samples.unwind_one(&mut Unwinder::new(LocalFiles), &samples.samples[0]);
@@ -88,4 +103,20 @@ fn zeros_in_the_middle_of_a_stack_are_no_root() {
         &[code.address("handled") + 1],
         NotCode,
     );
+}
+
+/// Of a blocked thread, a plain user sees no other registers.
+#[test]
+fn a_return_address_in_a_register_that_is_hidden_is_no_lack_of_unwind_tables() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let workshop = Workshop::new();
+    let flags = ["-shared", "-nostdlib", "outermost.S"];
+    let program = workshop.build("outermost.so", "gcc", &[&flags]);
+    let mut code = Code::of(&program);
+    let at = code.address("in_register") + 1;
+    code.check(at, &[DATA, 0], &[], Root);
+    code.registers = vec![SP, IP];
+    code.check(at, &[DATA, 0], &[], HiddenRegisters);
 }
