@@ -260,7 +260,8 @@ impl fmt::Display for Remedy {
             Self::MoreSamples(by) => write!(f, "use {}", by.more()),
             Self::Root => f.write_str("record as root"),
             Self::UnwindTables => f.write_str(
-                "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer",
+                "build this code with unwind tables (-fasynchronous-unwind-tables, or .cfi_ \
+                 directives in assembly) or with frame pointers (-fno-omit-frame-pointer)",
             ),
             Self::JavaFramePointers => {
                 f.write_str("have the Java VM keep frame pointers (-XX:+PreserveFramePointer)")
@@ -322,8 +323,8 @@ mod tests {
 
     const COPY_MORE: &str = "copy more of each stack (--call-graph dwarf,65528)";
     const LOWER_RATE: &str = "use a lower rate (-F)";
-    const WITH_TABLES: &str =
-        "build this code with -fasynchronous-unwind-tables or -fno-omit-frame-pointer";
+    const WITH_TABLES: &str = "build this code with unwind tables (-fasynchronous-unwind-tables, \
+        or .cfi_ directives in assembly) or with frame pointers (-fno-omit-frame-pointer)";
 
     #[test]
     fn deep_stacks_need_larger_dumps_unless_they_are_the_largest() {
