@@ -39,6 +39,14 @@ pub(super) fn misleads(quality: &Quality) -> bool {
     all || wrong(quality, total).any(Coverage::misleads)
 }
 
+/// Whether most of the work has no samples: the profile is of the smaller part, and shows nothing
+/// of what the rest was.
+pub(super) fn misses_most(quality: &Quality) -> bool {
+    const MOST: f64 = 0.5;
+    let total = Coverage::total(&quality.coverage);
+    total.is_wrong(&total) && total.share().is_some_and(|share| share < MOST)
+}
+
 /// The threads that used much, and whose samples stand for something else.
 fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> {
     const MUCH: f64 = 0.01;
@@ -277,5 +285,27 @@ mod tests {
         let line = "cc1: 11 % of its samples came late or not at all (busy machine); weights are \
                     corrected";
         check(890, Grade::Fair, Some(line));
+        let line = "cc1: 49 % of its samples came late or not at all (busy machine); weights are \
+                    corrected";
+        check(510, Grade::Fair, Some(line));
+        let line = "cc1: 51 % of its samples came late or not at all (busy machine); weights are \
+                    corrected";
+        check(490, Grade::Bad, Some(line));
+    }
+
+    /// Samples of other events, as waits, show nothing of it.
+    #[test]
+    fn work_that_is_mostly_without_samples_is_bad_however_many_other_samples_there_are() {
+        let mut quality = quality(&[(StackEnd::Root, 900)], 0);
+        quality.coverage = vec![Coverage {
+            process: "vforks".into(),
+            thread: "vforks".into(),
+            threads: 600,
+            used: 400_000_000,
+            sampled: 2_000_000,
+            samples: 2,
+            ..Coverage::default()
+        }];
+        assert_eq!(Verdict::new(&quality).grade, Grade::Bad);
     }
 }

@@ -15,7 +15,7 @@ use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::{byte_size, counted};
 use crate::waits::WaitCoverage;
-use coverage::{coverage, misleads, unseen};
+use coverage::{coverage, misleads, misses_most, unseen};
 use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
 
@@ -29,8 +29,8 @@ pub enum Grade {
     Fair,
     /// Too few samples to decide between good and fair. `--strict` refuses these, too.
     TooFewSamples,
-    /// There are no samples, fewer than 95 % of the stacks are whole, or more than 1 % of the
-    /// samples are lost. `--strict` refuses these.
+    /// There are no samples, fewer than 95 % of the stacks are whole, more than 1 % of the samples
+    /// are lost, or more than half of the work has no samples. `--strict` refuses these.
     Bad,
 }
 
@@ -140,6 +140,7 @@ impl Verdict {
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
         let grade = match Grade::of(whole, lost_share) {
+            _ if misses_most(quality) => Grade::Bad,
             Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
             Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
