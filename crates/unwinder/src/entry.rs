@@ -28,8 +28,7 @@ impl Entry {
     }
 
     /// The note on the user's stack, given that of the walk, its `frames` and the number of kernel
-    /// frames. Without mappings, the sample's address (`ip`) becomes the only frame. Without a
-    /// dump (the top of the stack was not in memory yet), it is the only frame already.
+    /// frames. Without mappings, the sample's address (`ip`) becomes the only frame.
     pub fn finish(
         &self,
         walked: StackNote,
@@ -38,12 +37,13 @@ impl Entry {
         frames: &mut Vec<u64>,
     ) -> StackNote {
         let end = match self {
-            // There was a program that ran.
+            // There was a program that ran: the page of its stack was not in memory yet, or ...
             Self::NotEntered
                 if walked.end == StackEnd::NoUserState && frames.last() == Some(&ip) =>
             {
                 StackEnd::UnreadableMemory
             }
+            // ... its code is unknown.
             Self::NotEntered if walked.end == StackEnd::NoUserState => {
                 frames.push(ip);
                 StackEnd::NoMappings
@@ -53,5 +53,22 @@ impl Entry {
             Self::NotEntered | Self::Called(_) | Self::Unsaved => walked.end,
         };
         StackNote { end, ..walked }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_user_code_always_have_a_user_stack() {
+        let check = |walked: &[u64], expected| {
+            let mut frames = walked.to_vec();
+            let end = StackNote::new(StackEnd::NoUserState);
+            let note = Entry::NotEntered.finish(end, 0, 0x1000, &mut frames);
+            assert_eq!((note.end, &frames[..]), (expected, &[0x1000][..]));
+        };
+        check(&[], StackEnd::NoMappings);
+        check(&[0x1000], StackEnd::UnreadableMemory);
     }
 }
