@@ -50,6 +50,9 @@ pub(crate) struct Collection {
 }
 
 impl Collection {
+    /// So many recordings, an hour's, come from one sampling. Then it starts anew, with the CPUs
+    /// that are online then, and the mappings of processes whose records were missed.
+    const AT_ONCE: u32 = 60;
     /// After a recording that could not be written: until the next try.
     const PAUSE: Duration = Duration::from_secs(10);
     /// The recorder's limit on memory that it keeps from sample to sample.
@@ -81,7 +84,7 @@ impl Collection {
         })
     }
 
-    /// Records, again and again if writing fails.
+    /// Records, again and again: each hour, and if writing fails.
     fn record(&self, spool: &Spool, signals: &Signals) -> Result<(), Error> {
         let end = self
             .duration
@@ -95,9 +98,13 @@ impl Collection {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
-            let options = self.options(&spool.recording(), left);
-            let Err(error) = prof_recorder::record(&options, signals) else {
-                return Ok(());
+            let length = self.rotation.saturating_mul(Self::AT_ONCE);
+            let length = left.map_or(length, |left| left.min(length));
+            let options = self.options(&spool.recording(), length);
+            let error = match prof_recorder::record(&options, signals) {
+                Ok(ended) if ended.stopped_by.is_none() && begin.elapsed() >= length => continue,
+                Ok(_) => return Ok(()),
+                Err(error) => error,
             };
             if !passes(&error) {
                 return Err(error.into());
@@ -114,7 +121,7 @@ impl Collection {
         }
     }
 
-    fn options(&self, output: &Path, duration: Option<Duration>) -> Options {
+    fn options(&self, output: &Path, duration: Duration) -> Options {
         let dump = CallGraph::Dwarf {
             dump: Some(prof_recorder::MAX_STACK_DUMP),
         };
@@ -124,7 +131,7 @@ impl Collection {
         let mut options = Options::new(self.target.clone(), output);
         options.groups = vec![GroupRequest::alone(event)];
         options.ring_bytes = Some((Self::ALL_RINGS / cpus).clamp(smallest, largest));
-        options.schedule.duration = duration;
+        options.schedule.duration = Some(duration);
         options.storage = Storage {
             compression: Some(1),
             rotation: Some(Rotation {

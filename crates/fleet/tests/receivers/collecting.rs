@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -36,16 +37,12 @@ impl Session {
 
     /// Five recordings a second, pushed if there is a URL.
     fn collect(&self, url: Option<&str>) -> Command {
+        self.collect_every("200ms", url)
+    }
+
+    fn collect_every(&self, time: &str, url: Option<&str>) -> Command {
         let mut collect = fleet();
-        collect.args([
-            "collect",
-            "--service",
-            "shop",
-            "--every",
-            "200ms",
-            "-F",
-            "499",
-        ]);
+        collect.args(["collect", "--service", "shop", "-F", "499", "--every", time]);
         collect.arg("--pid").arg(self.busy.id().to_string());
         collect.arg("--spool").arg(self.folder.path()).args(url);
         collect
@@ -113,6 +110,25 @@ fn a_killed_collector_loses_nothing_and_repeats_nothing() {
         requests.len()
     );
     assert!(requests.iter().all(|request| request.body != first.body));
+}
+
+/// Sampling starts anew after sixty times 20 ms.
+#[test]
+fn recordings_go_on_when_sampling_starts_anew() {
+    let session = Session::new();
+    let mut collect = session.collect_every("20ms", None);
+    collect.args(["--duration", "3s"]);
+    let collected = collect.output().unwrap();
+    assert!(collected.status.success(), "{}", errors(&collected));
+    assert_eq!(errors(&collected), "");
+    let written = session.spool().into_iter().map(|path| {
+        let metadata = fs::metadata(path).unwrap();
+        metadata.modified().unwrap()
+    });
+    let written: Vec<_> = written.collect();
+    let (first, last) = (written.iter().min().unwrap(), written.iter().max().unwrap());
+    let length = last.duration_since(*first).unwrap();
+    assert!(length > Duration::from_millis(1500), "{length:?}");
 }
 
 #[test]
