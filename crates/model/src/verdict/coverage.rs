@@ -5,38 +5,40 @@ use super::remedy::{self, Cause};
 use super::share;
 use crate::coverage::Coverage;
 use crate::quality::{Quality, Unsampled, UnsampledCode};
+use crate::text::counted;
 
 /// A line for each name whose samples stand for too little or too much work, if it did much work.
 pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     const MOST: usize = 3;
     let total = Coverage::total(&quality.coverage);
-    let mut wrong: Vec<&Coverage> = wrong(quality, total.clone()).take(MOST).collect();
-    // What can be chance in the samples of each thread cannot be in those of all.
-    let all = Coverage {
-        process: "all".into(),
-        thread: "all".into(),
-        ..total.clone()
-    };
-    if wrong.is_empty() && all.misleads() && all.is_wrong(&all) {
-        wrong.push(&all);
-    }
-    let line = |one: &&Coverage| {
+    let line = |one: &Coverage| {
         let (what, remedy) = problem_and_remedy(one, quality, &total);
         let corrected = match one.correction() {
-            Some(_) if !std::ptr::eq(*one, &raw const all) => "; weights are corrected",
-            _ => "",
+            Some(_) => "; weights are corrected",
+            None => "",
         };
         format!("{}: {what}{corrected}{remedy}", names(one, &total))
     };
-    wrong.iter().map(line).collect::<Vec<_>>().into_iter()
+    let wrong = wrong(quality, total.clone()).take(MOST);
+    let mut lines: Vec<String> = wrong.map(line).collect();
+    // What can be chance in the samples of each thread cannot be in those of all.
+    if lines.is_empty() && all_mislead(&total) {
+        let (what, remedy) = problem_and_remedy(&total, quality, &total);
+        let threads = counted(total.threads, "thread");
+        lines.push(format!("all ({threads}): {what}{remedy}"));
+    }
+    lines.into_iter()
 }
 
 /// Whether the report misleads, because the samples of some threads stand for much less, or more,
 /// than their work.
 pub(super) fn misleads(quality: &Quality) -> bool {
     let total = Coverage::total(&quality.coverage);
-    let all = total.misleads() && total.is_wrong(&total);
-    all || wrong(quality, total).any(Coverage::misleads)
+    all_mislead(&total) || wrong(quality, total).any(Coverage::misleads)
+}
+
+fn all_mislead(total: &Coverage) -> bool {
+    total.misleads() && total.is_wrong(total)
 }
 
 /// Whether most of the work has no samples: the profile is of the smaller part, and shows nothing
