@@ -54,11 +54,12 @@ pub(super) fn leave_jit_code(
         JitFrames::Fixed { size, complete } => leave_compiled(step, place, &code, (size, complete)),
         JitFrames::Unknown => leave_stub(step, place, &code),
     };
-    let caller = registers.and_then(|registers| validate_caller(step, registers));
+    let is_compiled = matches!(code.frames, JitFrames::Fixed { .. });
+    let caller = registers.and_then(|registers| validate_caller(step, registers, is_compiled));
     let caller = match code.frames {
-        JitFrames::Fixed { size, .. } => caller
-            .and_then(|caller| check_caller_of_compiled(step, caller))
-            .or_else(|end| leave_pushed_words(step, size).ok_or(end)),
+        JitFrames::Fixed { size, .. } => {
+            caller.or_else(|end| leave_pushed_words(step, size).ok_or(end))
+        }
         _ => caller,
     };
     Some(caller.map_err(|end| match end {
@@ -104,19 +105,9 @@ fn leave_pushed_words(step: &mut Step<'_, '_>, size: u32) -> Option<Caller> {
     (1..=MOST).find_map(|pushed| {
         let rule = step.code.architecture().fixed_frame(size + 8 * pushed);
         let registers = apply_alone(step, rule).ok()?;
-        let caller = validate_caller(step, registers).ok()?;
-        let caller = check_caller_of_compiled(step, caller).ok()?;
+        let caller = validate_caller(step, registers, true).ok()?;
         made_call(step, &caller).then_some(caller)
     })
-}
-
-/// Only run-time code calls compiled code. Other return addresses are leftovers of earlier calls.
-fn check_caller_of_compiled(step: &mut Step<'_, '_>, caller: Caller) -> Result<Caller, StackEnd> {
-    let place = step.code.locate(caller.frame.lookup_address());
-    match place {
-        Some(place) if !place.has_tables => Ok(caller),
-        _ => Err(StackEnd::JitFrame),
-    }
 }
 
 /// Whether the caller, which is run-time code, has made a call: any word of a frame could be taken
@@ -313,8 +304,13 @@ fn sender_registers(
     Ok(registers)
 }
 
-/// The caller with these registers, if it is further up the stack and can have made a call.
-fn validate_caller(step: &mut Step<'_, '_>, registers: Registers) -> Result<Caller, StackEnd> {
+/// The caller with these registers, if it is further up the stack and can have made a call. Only
+/// run-time code calls compiled code: other return addresses are leftovers of earlier calls.
+fn validate_caller(
+    step: &mut Step<'_, '_>,
+    registers: Registers,
+    is_compiled: bool,
+) -> Result<Caller, StackEnd> {
     let end = match step.from_live {
         true => StackEnd::Stale,
         false => StackEnd::JitFrame,
@@ -325,7 +321,7 @@ fn validate_caller(step: &mut Step<'_, '_>, registers: Registers) -> Result<Call
     let call = target.wrapping_sub(1);
     let place = step.code.locate(call).ok_or(end)?;
     let is_possible = match is_return_address(step.code, &place, target) {
-        Some(known) => known,
+        Some(known) => known && !is_compiled,
         None => {
             let code = step.stack.jit_code(call);
             code.is_some_and(|code| code.frames != JitFrames::None)
