@@ -247,10 +247,8 @@ impl<'a> Stack<'a> {
         if self.distrusts_live || overlap == 0 || !is_of_one_moment {
             return Err(StackEnd::Stale);
         }
-        let copied = &self.dump.bytes[self.dump.bytes.len() - overlap..];
-        let mut now = [0; OVERLAP];
-        let now = &mut now[..overlap];
-        if self.memory.read(overlap_start, now) < overlap || now != copied {
+        let length = self.dump.bytes.len();
+        if !self.is_unchanged(length - overlap..length) {
             return Err(StackEnd::Stale);
         }
         self.bounds = self.memory.mapping(self.dump.start);
@@ -312,18 +310,22 @@ impl<'a> Stack<'a> {
         self.fill(address & !15, address)?;
         let at = self.outermost.wrapping_sub(self.dump.start) as usize;
         let first = at.min(self.dump.bytes.len());
-        let copied = &self.dump.bytes[first..self.dump.bytes.len().min(first + OVERLAP)];
-        let mut now = [0; OVERLAP];
-        let now = &mut now[..copied.len()];
-        let count = self
-            .memory
-            .read(self.dump.start.wrapping_add(first as u64), now);
-        if count == copied.len() && now == copied {
-            self.memory.leave_dump(copied);
+        let place = first..self.dump.bytes.len().min(first + OVERLAP);
+        if self.is_unchanged(place.clone()) {
+            self.memory.leave_dump(&self.dump.bytes[place]);
             Ok(())
         } else {
             Err(StackEnd::Stale)
         }
+    }
+
+    /// Whether a part of the dump, of at most [`OVERLAP`] bytes, is the same in live memory.
+    fn is_unchanged(&mut self, part: Range<usize>) -> bool {
+        let start = self.dump.start.wrapping_add(part.start as u64);
+        let copied = &self.dump.bytes[part];
+        let mut now = [0; OVERLAP];
+        let now = &mut now[..copied.len()];
+        self.memory.read(start, now) == copied.len() && now == copied
     }
 
     /// Reads a block from `start` up, which should hold `address`.
