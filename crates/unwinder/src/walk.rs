@@ -38,7 +38,7 @@ pub(crate) fn walk<'w>(
     frames: &mut Frames<'_>,
 ) -> StackEnd {
     let at = sampled.program_counter();
-    if code.target.is_between_programs(at, !stack.is_empty()) {
+    if code.locate(at).is_none() && code.target.is_between_programs(at, !stack.is_empty()) {
         return StackEnd::NoUserState;
     }
     let (mut frame, mut evidence) = (*sampled, Evidence::default());

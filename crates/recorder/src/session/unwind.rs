@@ -112,14 +112,7 @@ impl ChainBuilder {
             process: (known.processes.get(sample.pid)).unwrap_or(&self.unknown),
             modules: known.modules,
         };
-        let registers = entry.registers(saved);
-        let dump = dump(sample, saved.as_ref());
-        let is_of_this_program = |it: &UserRegisters| {
-            let ip = it.instruction_pointer().unwrap_or(0);
-            !target.is_between_programs(ip, !dump.bytes.is_empty())
-        };
-        let registers = registers.filter(|it| !in_kernel || is_of_this_program(it));
-        let Some(registers) = registers else {
+        let Some(registers) = entry.registers(saved) else {
             return StackNote::new(StackEnd::NoUserState);
         };
         chain.push(context::USER);
@@ -130,11 +123,15 @@ impl ChainBuilder {
         let stack = UserStack {
             tid: sample.tid,
             time: sample.time.unwrap_or(0),
-            dump,
+            dump: dump(sample, saved.as_ref()),
             tail,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
-        entry.finish(unwound, kernel_frames, sample.ip, chain)
+        let note = entry.finish(unwound, kernel_frames, sample.ip, chain);
+        if chain.last() == Some(&context::USER) {
+            chain.pop();
+        }
+        note
     }
 }
 

@@ -20,7 +20,7 @@ impl Target<'_> {
     /// Whether registers of a sample in the kernel, of which this is the instruction pointer, say
     /// nothing about the process's program: it has ended, or `exec` is replacing it, and they are
     /// those of the one before. `has_stack`: whether there is memory at their stack pointer.
-    pub fn is_between_programs(&self, instruction_pointer: u64, has_stack: bool) -> bool {
+    pub(crate) fn is_between_programs(&self, instruction_pointer: u64, has_stack: bool) -> bool {
         let mapping = (self.process.space()).find(AbsoluteAddress(instruction_pointer));
         let is_code = mapping.is_some_and(|mapping| mapping.executable);
         let has_ended = self.process.threads().next().is_none();
