@@ -269,6 +269,23 @@ fn assert_pairs(stacks: &Stacks) {
     assert!(pairs * 5 > stacks.total(), "{pairs}:\n{stacks}");
 }
 
+/// The stacks of a JVM that runs this program, whose functions are not inlined: those would not be
+/// in stacks. Calls wait for the compiler, which on a busy machine would otherwise replace code
+/// while it is recorded.
+fn stacks_of_java(session: &Session, class: &str) -> Stacks {
+    let dont_inline = format!("-XX:CompileCommand=dontinline,{class}::*");
+    let options = [
+        "-XX:CompileCommand=quiet",
+        &dont_inline,
+        "-XX:-BackgroundCompilation",
+    ];
+    let mut java = start_java(session, &format!("{class}.java"), &options);
+    record_running(session, &java);
+    drop(java.stdin.take());
+    java.wait().unwrap();
+    Stacks::from_folded(&session.run(["report", "--folded", "-"]).stdout)
+}
+
 #[test]
 fn stacks_of_java_are_whole_without_frame_pointers() {
     if !needs(&[Need::Tool("java")]) {
@@ -276,19 +293,7 @@ fn stacks_of_java_are_whole_without_frame_pointers() {
     }
     for session in [Session::new, Session::plain_user] {
         let session = session();
-        // Inlined functions are not in stacks. Calls wait for the compiler, which on a busy machine
-        // would otherwise replace code while it is recorded.
-        let options = [
-            "-XX:CompileCommand=quiet",
-            "-XX:CompileCommand=dontinline,Pairs::*",
-            "-XX:-BackgroundCompilation",
-        ];
-        let mut java = start_java(&session, "Pairs.java", &options);
-        record_running(&session, &java);
-        drop(java.stdin.take());
-        java.wait().unwrap();
-        let report = session.run(["report", "--folded", "-"]);
-        let stacks = Stacks::from_folded(&report.stdout);
+        let stacks = stacks_of_java(&session, "Pairs");
         stacks.assert_whole(0.98);
         assert_pairs(&stacks);
         let report = session.run(["report", "--limit", "1"]).stdout;
@@ -301,18 +306,7 @@ fn java_that_compares_and_searches_strings_has_whole_stacks() {
     if !needs(&[Need::Tool("java")]) {
         return;
     }
-    let session = Session::new();
-    let options = [
-        "-XX:CompileCommand=quiet",
-        "-XX:CompileCommand=dontinline,Strings::*",
-        "-XX:-BackgroundCompilation",
-    ];
-    let mut java = start_java(&session, "Strings.java", &options);
-    record_running(&session, &java);
-    drop(java.stdin.take());
-    java.wait().unwrap();
-    let report = session.run(["report", "--folded", "-"]);
-    let stacks = Stacks::from_folded(&report.stdout);
+    let stacks = stacks_of_java(&Session::new(), "Strings");
     stacks.assert_whole(0.95);
     let pairs = [("compares", "inComparing"), ("searches", "inSearching")];
     for (function, caller) in pairs {
