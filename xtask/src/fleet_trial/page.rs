@@ -23,7 +23,7 @@ pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<S
         page,
         "{} machines of two CPUs, of five services, made from {bases} real recordings of a minute \
          each\n(`prof collect` at 19 Hz, symbols stored by `prof archive`): each machine has \
-         them in another\norder, pushed one by one. So each service has only as many distinct \
+         them in another\norder, an hour in one push. So each service has only as many distinct \
          stacks as {bases} minutes of\none machine.\n",
         options.hosts
     )?;
