@@ -44,7 +44,7 @@ impl DeepThreads {
 
     /// A thread, which is kept from now on. It may replace any other one: if more threads alternate
     /// than can be kept, the one that was not seen for longest would be the next.
-    pub(crate) fn enter(&mut self, tid: Tid) -> &mut DeepThread {
+    pub(crate) fn entry(&mut self, tid: Tid) -> &mut DeepThread {
         if self.threads.len() >= Self::THREADS
             && !self.threads.contains_key(&tid)
             && let Some(any) = fastrand::choice(self.threads.keys().copied())
@@ -59,7 +59,7 @@ impl DeepThreads {
         if self.most_bytes == 0 {
             return;
         }
-        self.enter(tid).snapshot.take(now, frames);
+        self.entry(tid).snapshot.replace(now, frames);
         while self.bytes() > self.most_bytes {
             let snapshots = self.threads.iter_mut();
             let others = snapshots.filter(|(of, it)| **of != tid && it.snapshot.footprint() > 0);
@@ -140,8 +140,8 @@ mod tests {
     fn few_threads_are_remembered() {
         let mut threads = DeepThreads::new(0);
         for tid in 0..1000 {
-            assert!(threads.enter(tid).tail_change.changes(&[1]));
-            assert!(!threads.enter(tid).tail_change.changes(&[1]));
+            assert!(threads.entry(tid).tail_change.changes(&[1]));
+            assert!(!threads.entry(tid).tail_change.changes(&[1]));
             threads.remember(tid, &stack(&[0; 8]), &[]);
         }
         assert_eq!(threads.threads.len(), DeepThreads::THREADS);
@@ -151,13 +151,13 @@ mod tests {
     #[test]
     fn the_next_thread_of_a_number_is_another_one() {
         let mut threads = DeepThreads::new(DeepThreads::USUAL_BYTES);
-        assert!(threads.enter(1).tail_change.changes(&[2, 1]));
-        threads.enter(1).tail_change.is_ambiguous = true;
+        assert!(threads.entry(1).tail_change.changes(&[2, 1]));
+        threads.entry(1).tail_change.is_ambiguous = true;
         threads.remember(1, &stack(&[0; 8]), &[]);
         threads.forget(1);
         assert!(threads.get(1).is_none());
-        assert!(threads.enter(1).tail_change.changes(&[2, 1]));
-        assert!(!threads.enter(1).tail_change.is_ambiguous);
+        assert!(threads.entry(1).tail_change.changes(&[2, 1]));
+        assert!(!threads.entry(1).tail_change.is_ambiguous);
         assert!(!has_snapshot(&mut threads, 1));
     }
 }

@@ -13,7 +13,7 @@ use crate::output::mapped_file::open_mapped;
 #[derive(Debug)]
 pub(crate) struct RuntimeFinder<L, R> {
     kind: RuntimeKind<L, R>,
-    processes: HashMap<Pid, Known<R>>,
+    processes: HashMap<Pid, ProcessRuntime<R>>,
     libraries: HashMap<ModuleId, Option<L>>,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct RuntimeKind<L, R> {
     pub(crate) is_final: fn(&R) -> bool,
 }
 
-/// What is known of a process.
+/// The runtime of a process, if it has one, as of some of its mappings.
 #[derive(Debug)]
-struct Known<R> {
+struct ProcessRuntime<R> {
     generation: u64,
     version: u64,
     runtime: Option<R>,
@@ -74,7 +74,7 @@ impl<L, R> RuntimeFinder<L, R> {
             let (start, file_offset) = (mapping.start.0, mapping.file_offset.0);
             (self.kind.at)(library.as_ref()?, start, file_offset, &mut memory)
         });
-        let known = Known {
+        let known = ProcessRuntime {
             generation,
             version,
             runtime,

@@ -61,7 +61,7 @@ impl SampledStack<'_> {
 
 impl StackSnapshot {
     /// Replaces it by this stack, and its frames.
-    pub(crate) fn take(&mut self, now: &SampledStack<'_>, frames: &[u64]) {
+    pub(crate) fn replace(&mut self, now: &SampledStack<'_>, frames: &[u64]) {
         self.start = now.start;
         self.bytes.clear();
         self.bytes.extend_from_slice(now.dump);
@@ -120,14 +120,14 @@ mod tests {
             dump: &[9; 40],
             tail: None,
         };
-        earlier.take(&long, &[]);
+        earlier.replace(&long, &[]);
         let now = SampledStack {
             start: 100,
             dump: &[1, 2, 3, 4],
             tail: tail(102, &[3, 4, 5, 6]),
         };
         assert!(now.joins());
-        earlier.take(&now, &[]);
+        earlier.replace(&now, &[]);
         let check = |address, expected: &[u8]| {
             let mut buffer = [0; 3];
             let count = earlier.read(address, &mut buffer);
@@ -150,7 +150,7 @@ mod tests {
                 dump: &[],
                 tail: None,
             };
-            earlier.take(&now, known);
+            earlier.replace(&now, known);
             assert_eq!(earlier.ends_in(frames), expected, "{frames:?}");
         };
         check(&[4, 3, 2, 1], &[2, 1], true);

@@ -183,7 +183,7 @@ impl UserUnwinder {
         let contradicts_snapshot = is_comparable && earlier.is_some_and(contradicts);
         let thread = match tail_frames.is_empty() {
             true => self.threads.get(stack.tid),
-            false => Some(self.threads.enter(stack.tid)),
+            false => Some(self.threads.entry(stack.tid)),
         };
         let Some(DeepThread { tail_change, .. }) = thread else {
             return unwound;
