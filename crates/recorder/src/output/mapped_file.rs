@@ -21,11 +21,11 @@ pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::R
     let path = without_deleted(&module.path);
     let mapped = process.mapped_file(&(mapping.start.0..mapping.end.0));
     let exe = process.exe();
-    let is_exe = fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
+    let is_exe = || fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
     let ways: [&dyn Fn() -> io::Result<File>; 4] = [
         &|| Ok(foreign::open(&process.below_root(path))?),
         &|| Ok(foreign::open(&mapped)?),
-        &|| match is_exe {
+        &|| match is_exe() {
             true => Ok(foreign::open(&exe)?),
             false => Err(io::ErrorKind::NotFound.into()),
         },

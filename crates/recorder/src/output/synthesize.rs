@@ -8,8 +8,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use object::read::elf::NoteIterator;
-use object::{Endianness, Object, ReadCache, elf};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 use prof_filemap::foreign;
 use prof_model::{BuildId, FileIdentity, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
@@ -115,11 +115,25 @@ fn mapped_id(pid: Pid, entry: &MapsEntry<'_>) -> Option<BuildId> {
     build_id_of(mapped.or_else(|_| seen()).ok()?)
 }
 
-/// The build id of an ELF file.
+/// The build id of an ELF file, from its segments of notes: the kernel's records have it from
+/// there, too (lib/buildid.c).
 pub(crate) fn build_id_of(file: File) -> Option<BuildId> {
     let cache = ReadCache::new(file);
-    let elf = object::File::parse(&cache).ok()?;
-    BuildId::new(elf.build_id().ok()??)
+    match FileKind::parse(&cache).ok()? {
+        FileKind::Elf64 => segment_build_id::<elf::FileHeader64<Endianness>>(&cache),
+        FileKind::Elf32 => segment_build_id::<elf::FileHeader32<Endianness>>(&cache),
+        _ => None,
+    }
+}
+
+fn segment_build_id<'a, Elf: FileHeader>(file: impl ReadRef<'a>) -> Option<BuildId> {
+    let header = Elf::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, file).ok()?;
+    let mut notes = segments
+        .iter()
+        .filter_map(|one| one.notes(endian, file).ok()?);
+    notes.find_map(|notes| build_id_among(notes, endian))
 }
 
 /// The mappings of the kernel's code and of its modules, as perf names them, if their addresses are
@@ -170,10 +184,18 @@ pub(crate) fn kernel_build_id() -> Option<BuildId> {
     note_build_id(&fs::read("/sys/kernel/notes").ok()?)
 }
 
-/// The description of the `NT_GNU_BUILD_ID` note among ELF notes.
+/// The build id among ELF notes of this machine's byte order.
 pub(crate) fn note_build_id(notes: &[u8]) -> Option<BuildId> {
     let endian = Endianness::default();
     let notes = NoteIterator::<elf::FileHeader64<Endianness>>::new(endian, 4, notes).ok()?;
+    build_id_among(notes, endian)
+}
+
+/// The description of the `NT_GNU_BUILD_ID` note.
+fn build_id_among<Elf: FileHeader>(
+    notes: NoteIterator<'_, Elf>,
+    endian: Elf::Endian,
+) -> Option<BuildId> {
     let mut notes = notes.map_while(Result::ok);
     let found = notes.find(|note| {
         note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID
