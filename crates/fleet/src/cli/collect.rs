@@ -37,9 +37,9 @@ pub(super) struct CollectFlags {
     #[arg(short = 'G', long, value_name = "NAME")]
     cgroup: Option<String>,
 
-    /// Samples per second of each CPU or thread
-    #[arg(short = 'F', long = "freq", value_name = "HZ", default_value_t = 19, value_parser = clap::value_parser!(u64).range(1..=999))]
-    hertz: u64,
+    /// Samples per second of each CPU or thread [default: 19, or fewer if these cost too much]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..=999))]
+    hertz: Option<u64>,
 
     /// Push each TIME
     #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]

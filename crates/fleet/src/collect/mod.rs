@@ -5,6 +5,7 @@
 //! ```
 //! Recordings that cannot be pushed wait in the spool, and are still there after a restart.
 
+mod affordable_rate;
 mod labels;
 mod pusher;
 
@@ -25,14 +26,15 @@ use prof_recorder::{
 use crate::error::Error;
 use crate::run::{Labels, Origin};
 use crate::spool::Spool;
+use affordable_rate::{AffordableRate, CpuUse};
 use pusher::Pusher;
 
 /// What to collect, and the destination.
 pub(crate) struct Collection {
     /// The target.
     pub(crate) target: Target,
-    /// Samples a second of each CPU.
-    pub(crate) hertz: u64,
+    /// Samples a second of each CPU; `None`: 19, or as many as the bound on CPU time allows.
+    pub(crate) hertz: Option<u64>,
     /// How long each recording is.
     pub(crate) rotation: Duration,
     /// When to end; never if `None`.
@@ -51,8 +53,11 @@ pub(crate) struct Collection {
 
 impl Collection {
     /// So many recordings, an hour's, come from one sampling. Then it starts anew, with the CPUs
-    /// that are online then, and the mappings of processes whose records were missed.
+    /// that are online then, the mappings of processes whose records were missed, and the rate that
+    /// its cost allows.
     const AT_ONCE: u32 = 60;
+    /// And from the first: they show the cost.
+    const AT_FIRST: u32 = 5;
     /// After a recording that could not be written: until the next try.
     const PAUSE: Duration = Duration::from_secs(10);
     /// The recorder's limit on memory that it keeps from sample to sample.
@@ -91,6 +96,11 @@ impl Collection {
             .and_then(|time| Instant::now().checked_add(time));
         let unusable = |source| spool.unusable(source);
         let mut reported = false;
+        let mut rate = AffordableRate::of_this_machine();
+        let mut recordings = match self.hertz {
+            Some(_) => Self::AT_ONCE,
+            None => Self::AT_FIRST,
+        };
         loop {
             spool.adopt_unfinished().map_err(unusable)?;
             let begin = Instant::now();
@@ -98,11 +108,21 @@ impl Collection {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
-            let length = self.rotation.saturating_mul(Self::AT_ONCE);
+            let length = self.rotation.saturating_mul(recordings);
             let length = left.map_or(length, |left| left.min(length));
-            let options = self.options(&spool.recording(), length);
+            let hertz = self.hertz.unwrap_or(rate.hertz());
+            let options = self.options(&spool.recording(), hertz, length);
+            let cpu = CpuUse::begin();
             let error = match prof_recorder::record(&options, signals) {
-                Ok(ended) if ended.stopped_by.is_none() && begin.elapsed() >= length => continue,
+                Ok(ended) if ended.stopped_by.is_none() && begin.elapsed() >= length => {
+                    recordings = Self::AT_ONCE;
+                    if self.hertz.is_none()
+                        && let Some(change) = rate.adapt(cpu.so_far())
+                    {
+                        (self.report)(&change);
+                    }
+                    continue;
+                }
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
@@ -121,11 +141,11 @@ impl Collection {
         }
     }
 
-    fn options(&self, output: &Path, duration: Duration) -> Options {
+    fn options(&self, output: &Path, hertz: u64, duration: Duration) -> Options {
         let dump = CallGraph::Dwarf {
             dump: Some(prof_recorder::MAX_STACK_DUMP),
         };
-        let event = EventRequest::usual(Rate::Hertz(self.hertz), dump);
+        let event = EventRequest::usual(Rate::Hertz(hertz), dump);
         let cpus = thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
         let (smallest, largest) = Self::RING;
         let mut options = Options::new(self.target.clone(), output);
