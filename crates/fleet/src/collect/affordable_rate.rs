@@ -25,6 +25,8 @@ impl AffordableRate {
     const USUAL: u64 = 19;
     /// The share of the machine's CPU time: 0.5 % of a core for two CPUs.
     const SHARE: f64 = 0.0025;
+    /// A new rate uses this part of the bound, so that it can stay.
+    const AIM: f64 = 0.9;
 
     pub(super) fn of_this_machine() -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
@@ -41,8 +43,11 @@ impl AffordableRate {
     /// Chooses the next rate after sampling at this one had this cost, in CPU seconds a second.
     /// Returns a line for people if it is another one.
     pub(super) fn adapt(&mut self, cost: f64) -> Option<String> {
-        let affordable = self.hertz as f64 * self.bound / cost;
-        let next = (affordable as u64).clamp(1, Self::USUAL);
+        let affordable = self.hertz as f64 * Self::AIM * self.bound / cost;
+        let next = match affordable as u64 {
+            lower if cost > self.bound => lower.clamp(1, Self::USUAL),
+            higher => higher.clamp(self.hertz, Self::USUAL),
+        };
         let before = std::mem::replace(&mut self.hertz, next);
         (next != before).then(|| {
             format!(
@@ -91,9 +96,10 @@ mod tests {
             line.starts_with("sampling at 19 Hz used 0.75 % of a core, of 0.50 %"),
             "{line}"
         );
-        assert_eq!(rate.hertz(), 12);
-        assert_eq!(rate.adapt(0.0048), None);
-        rate.adapt(0.0024).unwrap();
+        assert_eq!(rate.hertz(), 11);
+        assert_eq!(rate.adapt(0.0049), None);
+        assert_eq!(rate.adapt(0.0043), None);
+        rate.adapt(0.0022).unwrap();
         assert_eq!(rate.hertz(), 19);
         rate.adapt(1.0).unwrap();
         assert_eq!(rate.hertz(), 1);

@@ -56,7 +56,7 @@ impl Collection {
     /// that are online then, the mappings of processes whose records were missed, and the rate that
     /// its cost allows.
     const AT_ONCE: u32 = 60;
-    /// And from the first: they show the cost.
+    /// And from the first at a new rate: they show its cost.
     const AT_FIRST: u32 = 5;
     /// After a recording that could not be written: until the next try.
     const PAUSE: Duration = Duration::from_secs(10);
@@ -67,7 +67,7 @@ impl Collection {
     /// A second's dumps of one CPU fit into the largest.
     const RING: (u64, u64) = (256 << 10, 1 << 20);
     /// How long samples wait in the rings.
-    const POLL_INTERVAL: Duration = Duration::from_millis(100);
+    const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
     /// Collects until a signal comes, the time is over, or all targets have ended.
     ///
@@ -120,6 +120,7 @@ impl Collection {
                         && let Some(change) = rate.adapt(cpu.so_far())
                     {
                         (self.report)(&change);
+                        recordings = Self::AT_FIRST;
                     }
                     continue;
                 }

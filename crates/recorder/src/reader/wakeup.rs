@@ -257,7 +257,9 @@ impl WakeupPolicy {
 
     /// Whether Python frames should be read with each sample.
     pub(crate) fn reads_python(&self, now: Instant) -> bool {
-        let is_quiet = now.duration_since(self.last_sample) >= self.quiet_after;
+        // At the low rates of recordings that run for days, there is a pause after each sample.
+        let is_quiet = self.poll_interval.is_none()
+            && now.duration_since(self.last_sample) >= self.quiet_after;
         is_quiet || self.is_at_first() || self.pays(self.samples.python)
     }
 
