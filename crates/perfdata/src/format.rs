@@ -11,7 +11,7 @@ use crate::header::RecordHeader;
 #[derive(Clone, Debug, Default)]
 pub struct RecordFormat {
     pub(crate) attrs: Vec<Attr>,
-    layouts: Vec<Layout>,
+    layouts: Vec<TimeOffsets>,
     /// Id to event, by id.
     ids: Vec<(u64, usize)>,
     /// The position of a record's id, independent of its event.
@@ -21,7 +21,7 @@ pub struct RecordFormat {
 impl Attr {
     /// Gives a sample of this event another time, if it has one.
     pub fn set_sample_time(&self, sample: &mut [u8], time: u64) {
-        set(sample, Layout::of(self).sample_time, time);
+        set(sample, TimeOffsets::of(self).sample_time, time);
     }
 
     /// Gives a sample of this event another period, if it has one.
@@ -51,7 +51,7 @@ fn set(record: &mut [u8], at: Option<usize>, value: u64) {
 
 /// The positions of fields in the records of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Layout {
+struct TimeOffsets {
     /// Offset of the time from a sample's start.
     sample_time: Option<usize>,
     /// Offset of the time from the end of another record.
@@ -100,7 +100,10 @@ impl RecordFormat {
         };
         Ok(Self {
             attrs: events.iter().map(|event| event.attr.clone()).collect(),
-            layouts: events.iter().map(|event| Layout::of(&event.attr)).collect(),
+            layouts: events
+                .iter()
+                .map(|event| TimeOffsets::of(&event.attr))
+                .collect(),
             ids,
             identity,
         })
@@ -154,7 +157,7 @@ impl RecordFormat {
     }
 }
 
-impl Layout {
+impl TimeOffsets {
     fn of(attr: &Attr) -> Self {
         let has = |bit| attr.sample_type.contains(bit);
         let before = [SampleType::IDENTIFIER, SampleType::IP, SampleType::TID];

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use crate::debuginfod::{Client, Kind};
-use crate::files::ModuleFiles;
+use crate::files::SymbolFiles;
 use crate::found::Found;
 use crate::locate;
 use crate::options::{Debuginfod, SymbolOptions};
@@ -63,7 +63,7 @@ fn complete(found: &mut Found, client: &Client<'_>, options: &SymbolOptions) {
             .ok()
             .and_then(|path| locate::checked(&path, Some(*id)).ok());
         if let Some(main) = located {
-            *files = Ok(Box::new(ModuleFiles::find(main, options)));
+            *files = Ok(Box::new(SymbolFiles::find(main, options)));
         }
     }
     if let Ok(files) = files

@@ -13,7 +13,7 @@ use crate::separate;
 use crate::status::ModuleStatus;
 
 /// The bytes of all files with symbols of one module.
-pub(crate) struct ModuleFiles {
+pub(crate) struct SymbolFiles {
     /// The file that ran.
     main: Located,
     /// Its separate debug file.
@@ -37,7 +37,7 @@ pub(crate) struct Images<'a> {
     mini: Option<Image<'a>>,
 }
 
-impl ModuleFiles {
+impl SymbolFiles {
     /// Looks for what belongs to `main`. What can't be found or used is left out.
     pub(crate) fn find(main: Located, options: &SymbolOptions) -> Self {
         let mut this = Self {

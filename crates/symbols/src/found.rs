@@ -3,7 +3,7 @@
 use prof_model::{BuildId, Pid};
 
 use crate::embedded::Stored;
-use crate::files::ModuleFiles;
+use crate::files::SymbolFiles;
 use crate::query::Resolved;
 use crate::status::ModuleStatus;
 
@@ -18,5 +18,5 @@ pub(crate) enum Found {
     Kernel,
     Jit(Pid),
     /// The module's files; or what is wrong with them and the build id to ask others for.
-    Files(Result<Box<ModuleFiles>, (ModuleStatus, Option<BuildId>)>),
+    Files(Result<Box<SymbolFiles>, (ModuleStatus, Option<BuildId>)>),
 }

@@ -9,9 +9,9 @@ use rayon::prelude::*;
 
 use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
 use crate::fde::UnwindTables;
-use crate::files::ModuleFiles;
+use crate::files::SymbolFiles;
 use crate::image::Image;
-use crate::names::Names;
+use crate::names::SharedNames;
 use crate::options::{Demangle, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 8;
 
 /// Names the given offsets of a file that was found.
 pub(crate) fn resolve(
-    files: &ModuleFiles,
+    files: &SymbolFiles,
     offsets: &[u64],
     options: &SymbolOptions,
     done: &(dyn Fn(usize) + Sync),
@@ -36,7 +36,7 @@ pub(crate) fn resolve(
 
 /// As [`resolve`], for addresses that `to_elf` turns into those of the file's tables.
 pub(crate) fn resolve_by(
-    files: &ModuleFiles,
+    files: &SymbolFiles,
     addresses: &[u64],
     to_elf: impl Fn(&Image<'_>, u64) -> Option<u64>,
     options: &SymbolOptions,
@@ -136,14 +136,14 @@ impl Lookup<'_> {
         addresses
             .par_chunks(addresses.len().div_ceil(AT_ONCE).max(CHUNK))
             .map(|chunk| {
-                let part = self.part(chunk, Names::new(demangle))?;
+                let part = self.part(chunk, SharedNames::new(demangle))?;
                 done(chunk.len());
                 Ok(part)
             })
             .collect()
     }
 
-    fn part(&self, addresses: &[Option<u64>], mut names: Names) -> Result<Part, OtherUnit> {
+    fn part(&self, addresses: &[Option<u64>], mut names: SharedNames) -> Result<Part, OtherUnit> {
         let mut with = |context: Option<&DwarfContext<'_, '_>>| {
             let mut part = Part::default();
             for &address in addresses {
@@ -164,7 +164,7 @@ impl Lookup<'_> {
         &self,
         address: u64,
         context: Option<&DwarfContext<'_, '_>>,
-        names: &mut Names,
+        names: &mut SharedNames,
         frames: &mut Vec<SymbolFrame>,
     ) -> Result<(), OtherUnit> {
         let symbol = self.table.find(address).map(|symbol| symbol.name.as_ref());

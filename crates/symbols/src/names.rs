@@ -11,13 +11,13 @@ use crate::options::Demangle;
 use crate::readable::readable;
 
 /// Gives out one shared string for each name and each file.
-pub(crate) struct Names {
+pub(crate) struct SharedNames {
     demangle: Demangle,
     functions: HashMap<Vec<u8>, Arc<str>>,
     files: HashMap<String, Arc<str>>,
 }
 
-impl Names {
+impl SharedNames {
     pub(crate) fn new(demangle: Demangle) -> Self {
         Self {
             demangle,

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use crate::ambiguous_paths::AmbiguousPaths;
 use crate::download;
 use crate::embedded::{EmbeddedSymbols, Stored};
-use crate::files::ModuleFiles;
+use crate::files::SymbolFiles;
 use crate::found::Found;
 use crate::jit;
 use crate::kernel::Kernel;
@@ -155,7 +155,7 @@ impl Symbolizer {
     pub(crate) fn files_from_anywhere(
         &self,
         module: &Module,
-    ) -> Result<Box<ModuleFiles>, ModuleStatus> {
+    ) -> Result<Box<SymbolFiles>, ModuleStatus> {
         let mut found = [self.find_here(Source::File(module))];
         if let Some(debuginfod) = &self.options.debuginfod {
             download::missing(&mut found, debuginfod, &self.options, Watch::default());
@@ -169,9 +169,9 @@ impl Symbolizer {
     }
 
     /// The files with symbols of a module on this machine.
-    fn files(&self, module: &Module) -> Result<ModuleFiles, ModuleStatus> {
+    fn files(&self, module: &Module) -> Result<SymbolFiles, ModuleStatus> {
         let main = locate::module_file(module, self.places.as_ref(), &self.options)?;
-        Ok(ModuleFiles::find(main, &self.options))
+        Ok(SymbolFiles::find(main, &self.options))
     }
 
     fn answer(&self, query: &Query<'_>, found: Found, done: &(dyn Fn(usize) + Sync)) -> Resolved {

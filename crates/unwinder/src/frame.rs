@@ -1,6 +1,6 @@
 //! A frame of a walk, and the evidence for it.
 
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::registers::Registers;
 
 /// A frame: its registers, as far as they are known.
@@ -9,7 +9,7 @@ pub(crate) struct Frame {
     pub(crate) registers: Registers,
     /// The program counter is where the frame was interrupted, not a return address.
     pub(crate) interrupted: bool,
-    pub(crate) layout: &'static Layout,
+    pub(crate) layout: &'static RegisterLayout,
 }
 
 /// A frame's caller, and the evidence for it.
@@ -30,7 +30,7 @@ pub(crate) struct Evidence {
 
 impl Frame {
     /// The frame that a sample hit.
-    pub(crate) fn sampled(registers: Registers, layout: &'static Layout) -> Self {
+    pub(crate) fn sampled(registers: Registers, layout: &'static RegisterLayout) -> Self {
         Self {
             registers,
             interrupted: true,

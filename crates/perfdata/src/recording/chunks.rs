@@ -2,14 +2,14 @@
 
 /// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// Number of the chunk; [`Place::FILE`] for the file itself.
+pub(super) struct RecordPosition {
+    /// Number of the chunk; [`RecordPosition::FILE`] for the file itself.
     pub(super) chunk: u32,
     /// Bytes from the start of the chunk or file.
     pub(super) offset: usize,
 }
 
-impl Place {
+impl RecordPosition {
     pub(super) const FILE: u32 = u32::MAX;
 
     pub(super) fn in_file(offset: usize) -> Self {

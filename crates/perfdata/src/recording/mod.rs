@@ -18,7 +18,7 @@ use crate::features::Features;
 use crate::format::RecordFormat;
 use crate::header::RecordHeader;
 use crate::record::Record;
-use chunks::Place;
+use chunks::RecordPosition;
 pub(crate) use file::FileParts;
 use pipe::Announcements;
 use rounds::Rounds;
@@ -29,7 +29,7 @@ use source::Source;
 /// ```text
 ///   file ──> Source: one raw record after the other ──> describes the recording: Announcements
 ///            (unpacks zstd)                         ├─> has no time: handed out at once
-///                                                   └─> Rounds: waits for its turn, as a Place
+///                                                   └─> Rounds: waits for its turn, as a position
 /// ```
 /// Records are never copied out of an uncompressed file: only their positions wait.
 #[derive(Debug)]
@@ -40,17 +40,17 @@ pub struct Recording {
     events: Vec<EventDescription>,
     features: Features,
     /// The record returned last; its chunk is released at the next call.
-    current: Option<Place>,
+    current: Option<RecordPosition>,
     malformed: u64,
 }
 
 /// A record that is kept for later; [`Recording::release`] lets it go.
 #[derive(Debug)]
-pub struct HeldRecord(Place);
+pub struct HeldRecord(RecordPosition);
 
 /// The result of processing a raw record.
 enum Step {
-    HandOut(Place),
+    HandOut(RecordPosition),
     Done,
     End,
 }
@@ -193,7 +193,7 @@ impl Recording {
         self.malformed
     }
 
-    fn advance(&mut self) -> Option<Place> {
+    fn advance(&mut self) -> Option<RecordPosition> {
         loop {
             if let Some(place) = self.rounds.pop() {
                 return Some(place);

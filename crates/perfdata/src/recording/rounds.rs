@@ -1,6 +1,6 @@
 //! Puts records in time order, holding as few as possible.
 
-use super::chunks::Place;
+use super::chunks::RecordPosition;
 
 /// Records that wait for their turn.
 ///
@@ -33,7 +33,7 @@ pub(super) struct Rounds {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     time: u64,
-    place: Place,
+    place: RecordPosition,
 }
 
 impl Rounds {
@@ -41,7 +41,7 @@ impl Rounds {
     /// only if the round is three times as long.
     const MOST_IN_ROUND: usize = 1 << 21;
 
-    pub(super) fn push(&mut self, time: u64, place: Place) {
+    pub(super) fn push(&mut self, time: u64, place: RecordPosition) {
         self.newest = self.newest.max(time);
         self.waiting.push(Waiting { time, place });
         self.in_round += 1;
@@ -63,7 +63,7 @@ impl Rounds {
     }
 
     /// The next record in order.
-    pub(super) fn pop(&mut self) -> Option<Place> {
+    pub(super) fn pop(&mut self) -> Option<RecordPosition> {
         let waiting = self.ready.get(self.next)?;
         self.next += 1;
         Some(waiting.place)
@@ -100,7 +100,7 @@ mod tests {
         };
         for round in rounds {
             for &time in *round {
-                order.push(time, Place::in_file(pushed.len()));
+                order.push(time, RecordPosition::in_file(pushed.len()));
                 pushed.push(time);
             }
             order.finish_round();
@@ -135,7 +135,7 @@ mod tests {
     fn records_of_one_time_stay_in_the_files_order() {
         let mut order = Rounds::default();
         for offset in 0..100 {
-            order.push(7, Place::in_file(offset));
+            order.push(7, RecordPosition::in_file(offset));
         }
         order.finish();
         let out: Vec<_> = std::iter::from_fn(|| order.pop())

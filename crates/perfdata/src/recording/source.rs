@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use prof_filemap::MappedFile;
 
-use super::chunks::{Chunks, Place};
+use super::chunks::{Chunks, RecordPosition};
 use super::file::{MAGIC, Opened};
 use super::unpack::{Damaged, Unpacker};
 use crate::abi::record_type;
@@ -19,7 +19,7 @@ pub(super) struct Source {
     data: Range<usize>,
     chunks: Chunks,
     /// The chunk that is being read, and how far it was.
-    open_chunk: Option<Place>,
+    open_chunk: Option<RecordPosition>,
     unpacker: Option<Unpacker>,
     /// The start of a record that continues in the next chunk.
     cut_record: Vec<u8>,
@@ -123,7 +123,7 @@ impl Source {
 
     /// The next record, whose place must be [`release`](Self::release)d some time. Compressed
     /// records yield their content; those with trailing data are skipped.
-    pub(super) fn next(&mut self) -> Option<Place> {
+    pub(super) fn next(&mut self) -> Option<RecordPosition> {
         loop {
             if let Some(place) = self.next_in_chunk() {
                 self.chunks.retain(place.chunk);
@@ -144,15 +144,15 @@ impl Source {
                 record_type::AUXTRACE | record_type::HEADER_TRACING_DATA => {
                     self.skip_trailing(header, record);
                 }
-                _ => return Some(Place::in_file(offset)),
+                _ => return Some(RecordPosition::in_file(offset)),
             }
         }
     }
 
     /// The bytes of a record and, if it is invalid, the bytes after it.
-    pub(super) fn record(&self, place: Place) -> &[u8] {
+    pub(super) fn record(&self, place: RecordPosition) -> &[u8] {
         let bytes = match place.chunk {
-            Place::FILE => &self.file,
+            RecordPosition::FILE => &self.file,
             number => self.chunks.bytes(number),
         };
         let record = bytes.get(place.offset..).unwrap_or_default();
@@ -161,7 +161,7 @@ impl Source {
     }
 
     /// The record is not needed any more.
-    pub(super) fn release(&mut self, place: Place) {
+    pub(super) fn release(&mut self, place: RecordPosition) {
         self.chunks.release(place.chunk);
     }
 
@@ -248,7 +248,7 @@ impl Source {
             Ok(Some(bytes)) => {
                 let mut chunk = std::mem::take(&mut self.cut_record);
                 chunk.extend_from_slice(bytes);
-                self.open_chunk = Some(Place {
+                self.open_chunk = Some(RecordPosition {
                     chunk: self.chunks.add(chunk),
                     offset: 0,
                 });
@@ -267,7 +267,7 @@ impl Source {
         self.truncated = true;
     }
 
-    fn next_in_chunk(&mut self) -> Option<Place> {
+    fn next_in_chunk(&mut self) -> Option<RecordPosition> {
         let place = self.open_chunk?;
         let rest = self.chunks.bytes(place.chunk).get(place.offset..);
         let rest = rest.unwrap_or_default();
@@ -278,7 +278,7 @@ impl Source {
                 self.give_up_unpacking();
             }
             Some(size) if size <= rest.len() => {
-                self.open_chunk = Some(Place {
+                self.open_chunk = Some(RecordPosition {
                     offset: place.offset + size,
                     ..place
                 });

@@ -14,7 +14,7 @@ use crate::progress::{Bar, Mebibytes, with_line};
 /// downloads, Ctrl-C skips all of them; another one ends the program as usual.
 pub(super) fn shown<T>(work: impl FnOnce(Watch<'_>) -> T) -> T {
     let interrupts = &*INTERRUPTS;
-    let line = Line::default();
+    let line = ProgressLine::default();
     let progress = |progress: Progress| {
         interrupts.note(&progress);
         line.update(progress);
@@ -79,7 +79,7 @@ fn is_ignored(signal: i32) -> bool {
 
 /// The progress line and its content.
 #[derive(Default)]
-struct Line {
+struct ProgressLine {
     state: Mutex<State>,
 }
 
@@ -98,7 +98,7 @@ struct Download {
     total: Option<u64>,
 }
 
-impl Line {
+impl ProgressLine {
     fn update(&self, progress: Progress) {
         let mut state = self.lock();
         match progress {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_the_line_says() {
-        let line = Line::default();
+        let line = ProgressLine::default();
         let check = |expected: &str| assert_eq!(line.lock().to_string(), expected);
         let download = |module: &str, received, total| Progress::Download {
             module: module.into(),

@@ -20,7 +20,7 @@ pub(super) struct Measurement {
 
 /// The results to print.
 pub(super) struct Report {
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<EventLine>,
     pub(super) wall: Estimate,
     /// Times in user and kernel code, in seconds.
     pub(super) cpu: Option<(Estimate, Estimate)>,
@@ -28,7 +28,7 @@ pub(super) struct Report {
 }
 
 /// The results of one event.
-pub(super) struct Line {
+pub(super) struct EventLine {
     pub(super) name: String,
     pub(super) value: Value,
     /// The unit to print after the value.
@@ -153,7 +153,7 @@ impl Cell {
         }
     }
 
-    fn line(self, row: &Row, metrics: Vec<Metric>) -> Line {
+    fn line(self, row: &Row, metrics: Vec<Metric>) -> EventLine {
         let scaled = |factor: f64| {
             let estimate = self.estimate?;
             let error = estimate.error.map(|error| error * factor);
@@ -167,7 +167,7 @@ impl Cell {
             None if row.event.is_clock() => (scaled(1e-6).map(Value::Real), "msec".to_owned()),
             None => (scaled(1.0).map(Value::Whole), String::new()),
         };
-        Line {
+        EventLine {
             name: row.name.clone(),
             value: value.unwrap_or(Value::NotCounted),
             unit,

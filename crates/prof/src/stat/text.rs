@@ -2,7 +2,7 @@
 
 use super::prefix::Prefix;
 use super::ratios::Metric;
-use super::report::{Estimate, Line, Report, Value};
+use super::report::{Estimate, EventLine, Report, Value};
 
 /// Widths of the columns.
 const VALUE: usize = 18;
@@ -128,7 +128,7 @@ fn metric(metric: &Metric) -> String {
 }
 
 /// The error of the value, and the share of the time for which it was counted.
-fn end(line: &Line) -> String {
+fn end(line: &EventLine) -> String {
     let estimate = match &line.value {
         Value::Whole(estimate) | Value::Real(estimate) => estimate,
         Value::NotCounted => return String::new(),

@@ -27,7 +27,7 @@ pub(crate) struct CoverageTracker {
     owners: HashMap<u64, Tid>,
     /// Whether the events are not inherited.
     excludes_children: bool,
-    threads: HashMap<Tid, Thread>,
+    threads: HashMap<Tid, TrackedThread>,
     /// Threads that have ended, the latest last: their READ records come afterwards.
     ended: VecDeque<Tid>,
     /// The counts that READ records reported, by event.
@@ -41,7 +41,7 @@ pub(crate) struct CoverageTracker {
 
 /// A thread that lives, or has just ended.
 #[derive(Debug, Default)]
-struct Thread {
+struct TrackedThread {
     pid: Pid,
     /// Its name, once it has ended.
     name: Option<ThreadName>,
@@ -140,7 +140,7 @@ impl CoverageTracker {
     /// A process executes another program. If a thread other than the main one asked for it, the
     /// main one has ended, and the thread goes on under its id.
     fn exec(&mut self, pid: Pid, processes: &Processes) {
-        let goes_on = |(tid, thread): &(&Tid, &Thread)| {
+        let goes_on = |(tid, thread): &(&Tid, &TrackedThread)| {
             thread.pid == pid && **tid != pid && thread.name.is_none()
         };
         let thread = self.threads.iter().find(goes_on).map(|(&tid, _)| tid);
@@ -275,7 +275,7 @@ impl CoverageTracker {
         sharers
     }
 
-    fn add(&mut self, tid: Tid, thread: Thread, processes: &Processes) {
+    fn add(&mut self, tid: Tid, thread: TrackedThread, processes: &Processes) {
         if thread.samples.number == 0 && thread.events.iter().all(|counted| counted.used == 0) {
             return;
         }
@@ -289,7 +289,7 @@ impl CoverageTracker {
     }
 }
 
-impl Thread {
+impl TrackedThread {
     fn counted(&mut self, id: u64) -> &mut Counted {
         let known = self.events.iter().position(|counted| counted.id == id);
         let index = known.unwrap_or_else(|| {

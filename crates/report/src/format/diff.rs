@@ -270,7 +270,7 @@ pub fn flamegraph(
     // inferno reads them from the last to the first.
     let lines = lines.iter().rev().map(String::as_str);
     inferno::flamegraph::from_lines(&mut drawing, lines, &mut svg)?;
-    let page = Page::parse(&svg, options.layout(), options.width)?;
+    let page = Page::parse(&svg, options.direction(), options.width)?;
     page.write_with_legend(&legend, unit, out)?;
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::calltree::{CallTree, Label, Node, NodeId};
 use crate::symbolize::{FunctionKind, SymbolizedProfile};
 
 use super::folded;
-use super::page::{self, Layout, Page};
+use super::page::{self, GraphDirection, Page};
 use super::palette::{Entry, Legend, Manner, Palette};
 use super::table::{columns, shorten};
 
@@ -77,7 +77,7 @@ fn draw(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Res
     drawing.count_name = unit.name().to_owned();
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), &mut svg)?;
-    let page = Page::parse(&svg, options.layout(), options.width)?;
+    let page = Page::parse(&svg, options.direction(), options.width)?;
     page.write_with_legend(&legend, unit, out)
 }
 
@@ -93,17 +93,17 @@ impl FlameOptions {
         drawing.bgcolors = Some(BackgroundColor::Flat([252, 252, 252].into()));
         // Lines come in the order of drawing; this option keeps it.
         drawing.flame_chart = true;
-        drawing.direction = match self.layout() {
-            Layout::Downwards => Direction::Inverted,
-            Layout::Upwards => Direction::Straight,
+        drawing.direction = match self.direction() {
+            GraphDirection::Downwards => Direction::Inverted,
+            GraphDirection::Upwards => Direction::Straight,
         };
         drawing
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    pub(super) fn direction(&self) -> GraphDirection {
         match self.upwards {
-            true => Layout::Upwards,
-            false => Layout::Downwards,
+            true => GraphDirection::Upwards,
+            false => GraphDirection::Downwards,
         }
     }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! Reset Zoom              title                Search
 //!                       subtitle
-//! the frame at the pointer                    Matched      (or at the bottom, see `Layout`)
+//! the frame at the pointer                    Matched     (or at the bottom: `GraphDirection`)
 //! legend, one or more rows
 //! ┌ frames ──────────────────────────────────────────┐
 //! ```
@@ -42,14 +42,14 @@ const STYLE: &str = "<style type=\"text/css\">\
 
 /// The positions of inferno's elements that must move when the picture grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum GraphDirection {
     /// Roots at the top: the text for the frame at the pointer is above the frames.
     Downwards,
     /// Roots at the bottom: it is below them.
     Upwards,
 }
 
-impl Layout {
+impl GraphDirection {
     /// The top of the frames in a picture of inferno with a subtitle.
     fn top(self) -> usize {
         match self {
@@ -75,13 +75,17 @@ pub(super) struct Page<'s> {
     frames: &'s str,
     height: usize,
     width: Option<usize>,
-    layout: Layout,
+    direction: GraphDirection,
 }
 
 impl<'s> Page<'s> {
     /// # Errors
     /// If it does not look like one of inferno's.
-    pub(super) fn parse(svg: &'s [u8], layout: Layout, width: Option<usize>) -> io::Result<Self> {
+    pub(super) fn parse(
+        svg: &'s [u8],
+        direction: GraphDirection,
+        width: Option<usize>,
+    ) -> io::Result<Self> {
         let parse = || {
             let svg = std::str::from_utf8(svg).ok()?;
             let (head, frames) = svg.split_at(svg.find(FRAMES)?);
@@ -92,7 +96,7 @@ impl<'s> Page<'s> {
                 frames,
                 height: height.parse().ok()?,
                 width,
-                layout,
+                direction,
             })
         };
         parse().ok_or_else(|| io::Error::other("inferno drew something unexpected"))
@@ -122,8 +126,8 @@ impl<'s> Page<'s> {
         mut out: impl Write,
     ) -> io::Result<()> {
         let (legend, shift) = self.legend(legend);
-        let top = self.layout.top() + shift;
-        let bottom = 2 * self.layout.below();
+        let top = self.direction.top() + shift;
+        let bottom = 2 * self.direction.below();
         out.write_all(self.head(top + height + bottom).as_bytes())?;
         write!(out, "{STYLE}{legend}{}</svg>", frames(top))
     }
@@ -131,13 +135,13 @@ impl<'s> Page<'s> {
     /// The markup before the frames, for a picture of this height.
     fn head(&self, height: usize) -> String {
         let at_bottom = |height: usize| {
-            let y = height.saturating_sub(self.layout.below());
+            let y = height.saturating_sub(self.direction.below());
             format!("y=\"{y}.00\"")
         };
-        let matched = match self.layout {
+        let matched = match self.direction {
             // It is usually far below the window, where it would not be seen.
-            Layout::Downwards => "y=\"64.00\"".to_owned(),
-            Layout::Upwards => at_bottom(height),
+            GraphDirection::Downwards => "y=\"64.00\"".to_owned(),
+            GraphDirection::Upwards => at_bottom(height),
         };
         let old = self.height;
         self.head
@@ -162,7 +166,7 @@ impl<'s> Page<'s> {
             if x + length > right && x > MARGIN as f64 {
                 (x, row) = (MARGIN as f64, row + 1);
             }
-            let y = self.layout.top() + row * LEGEND_ROW;
+            let y = self.direction.top() + row * LEGEND_ROW;
             let (color, text) = (entry.color, escaped(&entry.text));
             // Writing to a `String` cannot fail.
             let _ = write!(

@@ -15,7 +15,7 @@ use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{StackId, Unit};
 use crate::symbolize::{FunctionId, SymbolizedProfile};
 
-use super::threads::{Thread, Threads};
+use super::threads::{ThreadSamples, Threads};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 
@@ -96,7 +96,7 @@ fn file<'a, 'p>(shown: &FilteredSamples<'p>, frames: &'a Frames<'p>) -> File<'a,
 }
 
 fn profile<'a>(
-    thread: &Thread<'_>,
+    thread: &ThreadSamples<'_>,
     shown: &FilteredSamples<'_>,
     frames: &'a Frames<'_>,
 ) -> Profile<'a> {

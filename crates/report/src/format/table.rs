@@ -39,7 +39,7 @@ pub fn write(
 ) -> io::Result<()> {
     let lines = flat.rows.iter().map(|row| {
         let function = &tree.symbolized()[row.function];
-        Line {
+        TableLine {
             own: row.own,
             total: row.total,
             names: [&function.name, &function.module],
@@ -66,7 +66,7 @@ pub fn write_groups(
     options: &TableOptions,
     out: impl Write,
 ) -> io::Result<()> {
-    let lines = groups.rows.iter().map(|row| Line {
+    let lines = groups.rows.iter().map(|row| TableLine {
         own: row.own,
         total: row.total,
         names: [&row.name, ""],
@@ -87,11 +87,11 @@ struct Table<'t, 'p> {
     of: NodeId,
     total: Weight,
     titles: [&'t str; 2],
-    lines: Vec<Line<'t>>,
+    lines: Vec<TableLine<'t>>,
 }
 
 #[derive(Clone, Copy)]
-struct Line<'t> {
+struct TableLine<'t> {
     own: Weight,
     total: Weight,
     names: [&'t str; 2],
@@ -101,11 +101,11 @@ impl Table<'_, '_> {
     fn write(&self, options: &TableOptions, mut out: impl Write) -> io::Result<()> {
         let scale = Scale::new(&self.tree.event().unit, self.total);
         writeln!(out, "{}\n", caption(self.tree, self.of, &scale))?;
-        let lines: Vec<&Line<'_>> = (self.lines.iter())
+        let lines: Vec<&TableLine<'_>> = (self.lines.iter())
             .filter(|line| line.total.share_of(self.total) * 100.0 >= options.min_percent)
             .take(options.rows.unwrap_or(usize::MAX))
             .collect();
-        let layout = Layout::new(self, &lines, &scale, options);
+        let layout = TableColumns::new(self, &lines, &scale, options);
         let own_title = format!("Self {}", scale.unit());
         let [first, second] = self.titles;
         layout.line(
@@ -129,12 +129,12 @@ impl Table<'_, '_> {
     }
 
     /// Prints how much was not shown.
-    fn write_rest(&self, shown: &[&Line<'_>], mut out: impl Write) -> io::Result<()> {
+    fn write_rest(&self, shown: &[&TableLine<'_>], mut out: impl Write) -> io::Result<()> {
         let left = self.lines.len() - shown.len();
         if left == 0 {
             return Ok(());
         }
-        let own = |lines: &mut dyn Iterator<Item = &Line<'_>>| {
+        let own = |lines: &mut dyn Iterator<Item = &TableLine<'_>>| {
             let mut sum = Weight::default();
             lines.for_each(|line| sum += line.own);
             sum.share_of(self.total)
@@ -171,7 +171,7 @@ fn bar(share: f64) -> String {
 }
 
 /// The widths of the columns.
-struct Layout {
+struct TableColumns {
     bars: bool,
     numbers: [usize; 3],
     names: [usize; 2],
@@ -179,14 +179,14 @@ struct Layout {
     cut: bool,
 }
 
-impl Layout {
+impl TableColumns {
     /// In pipes, names longer than this shift the next columns to the right.
     const PIPE_NAME: usize = 60;
     const GAP: usize = 2;
 
     fn new(
         table: &Table<'_, '_>,
-        lines: &[&Line<'_>],
+        lines: &[&TableLine<'_>],
         scale: &Scale<'_>,
         options: &TableOptions,
     ) -> Self {

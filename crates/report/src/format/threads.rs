@@ -10,14 +10,14 @@ use crate::profile::{NameId, Names, Sample, is_unnamed};
 
 /// The threads of which samples are shown.
 pub(super) struct Threads<'p> {
-    threads: Vec<Thread<'p>>,
+    threads: Vec<ThreadSamples<'p>>,
     names: &'p Names,
     /// By process: its name.
     processes: FxHashMap<Pid, NameId>,
 }
 
 /// One thread.
-pub(super) struct Thread<'p> {
+pub(super) struct ThreadSamples<'p> {
     pub(super) pid: Pid,
     pub(super) tid: Tid,
     /// Its last name.
@@ -34,7 +34,7 @@ impl<'p> Threads<'p> {
             let thread = by_thread.entry((sample.pid, sample.tid)).or_default();
             thread.push(sample);
         }
-        let thread = |((pid, tid), samples): (_, Vec<Sample>)| Thread {
+        let thread = |((pid, tid), samples): (_, Vec<Sample>)| ThreadSamples {
             pid,
             tid,
             name: last_name(&samples, names),
@@ -48,7 +48,7 @@ impl<'p> Threads<'p> {
     }
 
     /// All threads by process and thread id.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Thread<'p>> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ThreadSamples<'p>> {
         self.threads.iter()
     }
 

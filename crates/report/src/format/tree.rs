@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use crate::calltree::{CallTree, NodeId};
 use crate::profile::Weight;
-use crate::view::outline::{Item, Line, Outline};
+use crate::view::outline::{Item, Outline, OutlineLine};
 
 use super::number::{Scale, grouped, percent};
 use super::table::{caption, columns, shorten};
@@ -26,7 +26,7 @@ pub fn write(
 ) -> io::Result<()> {
     let scale = Scale::new(&tree.event().unit, tree.total());
     writeln!(out, "{}\n", caption(tree, NodeId::ROOT, &scale))?;
-    let layout = Layout::new(tree, &scale, width);
+    let layout = TreeColumns::new(tree, &scale, width);
     layout.header(&mut out)?;
     for line in &outline.lines {
         layout.line(&mut out, line)?;
@@ -34,7 +34,7 @@ pub fn write(
     Ok(())
 }
 
-struct Layout<'a> {
+struct TreeColumns<'a> {
     tree: &'a CallTree<'a>,
     scale: &'a Scale<'a>,
     titles: [String; 3],
@@ -42,7 +42,7 @@ struct Layout<'a> {
     width: Option<usize>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> TreeColumns<'a> {
     fn new(tree: &'a CallTree<'a>, scale: &'a Scale<'a>, width: Option<usize>) -> Self {
         let unit = scale.unit();
         let titles = [
@@ -75,7 +75,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    fn line(&self, out: &mut impl Write, line: &Line) -> io::Result<()> {
+    fn line(&self, out: &mut impl Write, line: &OutlineLine) -> io::Result<()> {
         let (total, own, name) = match line.item {
             Item::Call(call) => {
                 let name = self.tree.name(call.node);
@@ -108,7 +108,7 @@ impl<'a> Layout<'a> {
 }
 
 /// Lines that lead from callers to this call.
-fn indentation(line: &Line) -> String {
+fn indentation(line: &OutlineLine) -> String {
     let Some((last, outer)) = line.levels.split_last() else {
         return String::new();
     };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use prof_symbols::SymbolFrame;
 
-use super::imported::{Imported, KERNEL, Thread, is_missing};
+use super::imported::{Imported, ImportedThread, KERNEL, is_missing};
 use crate::error::InputError;
 use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
 use crate::symbolize::FunctionKind;
@@ -48,7 +48,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
                     value: weight,
                     samples: weights.samples(weight),
                 };
-                imported.push(0, stack, weight, &Thread::default());
+                imported.push(0, stack, weight, &ImportedThread::default());
             }
             None => {
                 bad = bad.or(Some(number));

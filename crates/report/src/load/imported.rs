@@ -20,7 +20,7 @@ pub(super) struct Imported {
 
 /// The thread that a sample is of.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Thread<'a> {
+pub(super) struct ImportedThread<'a> {
     pub(super) pid: Pid,
     pub(super) tid: Tid,
     pub(super) name: &'a str,
@@ -62,7 +62,7 @@ impl Imported {
         event: usize,
         stack: StackId,
         weight: Weight,
-        thread: &Thread<'_>,
+        thread: &ImportedThread<'_>,
     ) {
         /// In ns: what made-up times differ by.
         const STEP: u64 = 1_000_000;

@@ -8,7 +8,7 @@ use prof_symbols::{Query, SymbolFrame, Symbolizer};
 use rustc_hash::FxHashSet;
 
 use super::SymbolizedProfile;
-use super::plan::Place;
+use super::plan::LookupSpace;
 use super::resolve::FrameNames;
 use crate::profile::{Frame, FrameId, Profile};
 
@@ -16,7 +16,7 @@ use crate::profile::{Frame, FrameId, Profile};
 /// one should be dropped before the next one comes: its names are shared then, not copied.
 #[derive(Debug, Default)]
 pub struct NameCache {
-    places: BTreeMap<Place, Known>,
+    places: BTreeMap<LookupSpace, Known>,
     /// Names in all places.
     len: usize,
     /// The frames of the last profile, by number, and what they are called.
@@ -33,16 +33,16 @@ pub struct NameCache {
 #[derive(Clone, Copy, Debug)]
 struct Unanswered {
     frame: FrameId,
-    place: Place,
+    place: LookupSpace,
     address: u64,
 }
 
 /// The symbols of an address range, by its first address.
 #[derive(Debug, Default)]
-struct Known(BTreeMap<u64, Names>);
+struct Known(BTreeMap<u64, AddressNames>);
 
 impl Known {
-    fn find(&self, address: u64) -> Option<(u64, &Names)> {
+    fn find(&self, address: u64) -> Option<(u64, &AddressNames)> {
         let (&start, names) = self.0.range(..=address).next_back()?;
         (address < names.end).then_some((start, names))
     }
@@ -50,7 +50,7 @@ impl Known {
 
 /// The names of addresses, innermost first; none if they have no name.
 #[derive(Debug)]
-struct Names {
+struct AddressNames {
     frames: Box<[SymbolFrame]>,
     /// The function's start, if it has no name.
     start: Option<u64>,
@@ -76,7 +76,7 @@ impl NameCache {
         self.drop_unused(&profile);
         for (frame, what) in profile.frames.iter().skip(known) {
             self.frames.push(what);
-            match Place::of(what, &profile) {
+            match LookupSpace::of(what, &profile) {
                 Some((place, address)) => self.unanswered.push(Unanswered {
                     frame,
                     place,
@@ -144,13 +144,13 @@ impl NameCache {
     }
 
     /// Whether asking costs as much as it did before. The symbolizer keeps the kernel's names.
-    fn is_read_again(&self, place: Place) -> bool {
-        place != Place::Kernel && self.places.contains_key(&place)
+    fn is_read_again(&self, place: LookupSpace) -> bool {
+        place != LookupSpace::Kernel && self.places.contains_key(&place)
     }
 
     /// Addresses without an answer; while all rest, only of places that were never read.
-    fn missing(&self, rests: bool) -> BTreeMap<Place, Vec<u64>> {
-        let mut missing: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
+    fn missing(&self, rests: bool) -> BTreeMap<LookupSpace, Vec<u64>> {
+        let mut missing: BTreeMap<LookupSpace, Vec<u64>> = BTreeMap::new();
         for it in &self.unanswered {
             let known = self.places.get(&it.place);
             if known.is_none_or(|known| known.find(it.address).is_none())
@@ -166,20 +166,26 @@ impl NameCache {
         missing
     }
 
-    fn ask(&mut self, place: Place, addresses: &[u64], profile: &Profile, symbolizer: &Symbolizer) {
+    fn ask(
+        &mut self,
+        place: LookupSpace,
+        addresses: &[u64],
+        profile: &Profile,
+        symbolizer: &Symbolizer,
+    ) {
         let source = place.source(profile);
         let answers = symbolizer.resolve(&[Query { source, addresses }]);
         let known = self.places.entry(place).or_default();
         for (index, &address) in addresses.iter().enumerate() {
             let frames = answers.first().map_or(&[][..], |it| it.frames(index));
             // What is compiled while it runs may get its name later.
-            if frames.is_empty() && matches!(place, Place::Jit(_)) {
+            if frames.is_empty() && matches!(place, LookupSpace::Jit(_)) {
                 continue;
             }
             let start = answers.first().and_then(|it| it.unnamed_start(index));
             let extent = answers.first().and_then(|it| it.extent(index));
             let extent = extent.unwrap_or(address..address.saturating_add(1));
-            let names = Names {
+            let names = AddressNames {
                 frames: frames.into(),
                 start,
                 end: extent.end,
@@ -196,11 +202,11 @@ impl NameCache {
         }
         let frames = profile.frames.iter();
         let used = frames.filter_map(|(_, frame)| {
-            let (place, address) = Place::of(frame, profile)?;
+            let (place, address) = LookupSpace::of(frame, profile)?;
             let (start, _) = self.places.get(&place)?.find(address)?;
             Some((place, start))
         });
-        let used: FxHashSet<(Place, u64)> = used.collect();
+        let used: FxHashSet<(LookupSpace, u64)> = used.collect();
         for (place, known) in &mut self.places {
             known.0.retain(|&start, _| used.contains(&(*place, start)));
         }

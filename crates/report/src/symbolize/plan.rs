@@ -15,7 +15,7 @@ pub(crate) const JIT: &str = "[jit]";
 /// All questions, and where the answer to each frame is.
 pub(super) struct Plan {
     /// Sorted, distinct addresses by place, in the order of the places.
-    places: Vec<(Place, Vec<u64>)>,
+    places: Vec<(LookupSpace, Vec<u64>)>,
     /// By frame number.
     positions: Vec<Option<Position>>,
 }
@@ -31,9 +31,9 @@ pub(super) struct Position {
 
 impl Plan {
     pub(super) fn new(profile: &Profile) -> Self {
-        let mut by_place: BTreeMap<Place, Vec<u64>> = BTreeMap::new();
+        let mut by_place: BTreeMap<LookupSpace, Vec<u64>> = BTreeMap::new();
         for (_, frame) in profile.frames.iter() {
-            if let Some((place, address)) = Place::of(frame, profile) {
+            if let Some((place, address)) = LookupSpace::of(frame, profile) {
                 by_place.entry(place).or_default().push(address);
             }
         }
@@ -43,7 +43,7 @@ impl Plan {
             addresses.dedup();
         }
         let position = |frame| {
-            let (place, address) = Place::of(frame, profile)?;
+            let (place, address) = LookupSpace::of(frame, profile)?;
             let place = places
                 .binary_search_by_key(&place, |(place, _)| *place)
                 .ok()?;
@@ -59,7 +59,7 @@ impl Plan {
     }
 
     pub(super) fn queries<'a>(&'a self, profile: &'a Profile) -> Vec<Query<'a>> {
-        let query = |(place, addresses): &'a (Place, Vec<u64>)| Query {
+        let query = |(place, addresses): &'a (LookupSpace, Vec<u64>)| Query {
             source: place.source(profile),
             addresses,
         };
@@ -85,13 +85,13 @@ impl Plan {
 
 /// Where to look a frame up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Place {
+pub(super) enum LookupSpace {
     File(ModuleId),
     Kernel,
     Jit(Pid),
 }
 
-impl Place {
+impl LookupSpace {
     pub(super) fn of(frame: Frame, profile: &Profile) -> Option<(Self, u64)> {
         match frame {
             Frame::Module { module, offset } => match profile.modules[module].kind {

@@ -20,12 +20,12 @@ pub struct Chart<'p> {
     /// How long all of it is, in nanoseconds.
     pub duration: u64,
     /// The threads, in the order of their first samples.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ThreadChart>,
 }
 
 /// A thread's activity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thread {
+pub struct ThreadChart {
     /// Its name (`worker 123/456`).
     pub name: String,
     /// Runs of functions on the stack, in the order of their starts, callers before callees.
@@ -96,7 +96,7 @@ impl<'p> Chart<'p> {
             thread.push(&shown, sample.stack, begin..end, shortest);
         }
         let names = parts.into_names();
-        let thread = |(name, growing): (String, Growing)| Thread {
+        let thread = |(name, growing): (String, Growing)| ThreadChart {
             name,
             runs: growing.finish(shortest),
         };

@@ -8,12 +8,12 @@ use crate::profile::Weight;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// The lines, in the order they are shown.
-    pub lines: Vec<Line>,
+    pub lines: Vec<OutlineLine>,
 }
 
 /// One line of an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct OutlineLine {
     /// Its content.
     pub item: Item,
     /// For each level of indentation, outermost first, whether more follows on that level below
@@ -74,7 +74,7 @@ struct Pruned<'a> {
 
 impl Pruned<'_> {
     /// The lines of a node's callees, the last one first.
-    fn below(&self, id: NodeId, levels: &[bool]) -> Vec<Line> {
+    fn below(&self, id: NodeId, levels: &[bool]) -> Vec<OutlineLine> {
         let (shown, rest) = self.children(id);
         let mut items: Vec<Item> = shown.map(|id| Item::Call(self.call(id))).collect();
         // A few light calls below something shown with its own weight say nothing.
@@ -88,7 +88,7 @@ impl Pruned<'_> {
             if branch {
                 levels.push(index < last);
             }
-            Line {
+            OutlineLine {
                 item,
                 levels,
                 branch,

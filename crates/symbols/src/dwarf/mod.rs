@@ -16,7 +16,7 @@ use object::Object;
 use rayon::prelude::*;
 
 use crate::image::Image;
-use crate::names::Names;
+use crate::names::SharedNames;
 use crate::query::SymbolFrame;
 
 pub(crate) use split::SplitFiles;
@@ -174,7 +174,7 @@ impl DwarfContext<'_, '_> {
         &self,
         address: u64,
         symbol: Option<&[u8]>,
-        names: &mut Names,
+        names: &mut SharedNames,
         frames: &mut Vec<SymbolFrame>,
     ) -> Result<(), gimli::Error> {
         let mut found = self.context.find_frames(address);

@@ -36,14 +36,14 @@ struct Range {
 #[derive(Debug, Default)]
 pub(crate) struct Function {
     pub(crate) name: String,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<CodeLine>,
     /// The range of its machine code in the map or dump; the file may end before.
     pub(crate) bytes: Option<ops::Range<u64>>,
 }
 
 /// From `address` on, code of this line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+pub(crate) struct CodeLine {
     pub(crate) address: u64,
     /// From [`JitCode::file`].
     pub(crate) file: usize,
@@ -115,7 +115,7 @@ impl JitCode {
         self.put(new, moved);
     }
 
-    /// The number of a file, for [`Line::file`].
+    /// The number of a file, for [`CodeLine::file`].
     pub(crate) fn file(&mut self, path: &str) -> usize {
         // Lines of one file come in long runs.
         if self.files.last().is_none_or(|last| last != path) {
@@ -192,7 +192,7 @@ impl JitCode {
 mod tests {
     use super::*;
 
-    fn function(name: &str, lines: Vec<Line>) -> Function {
+    fn function(name: &str, lines: Vec<CodeLine>) -> Function {
         Function {
             name: name.into(),
             lines,
@@ -253,7 +253,7 @@ mod tests {
     fn lines_follow_a_function_that_moves() {
         let mut code = JitCode::default();
         let file = code.file("x.js");
-        let line = |address, line| Line {
+        let line = |address, line| CodeLine {
             address,
             file,
             line,

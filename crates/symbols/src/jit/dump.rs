@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Read};
 
 use object::elf;
 
-use super::code::{Function, JitCode, Line};
+use super::code::{CodeLine, Function, JitCode};
 use crate::code::Machine;
 
 const MAGIC: u32 = 0x4A69_5444;
@@ -101,7 +101,7 @@ struct Reader {
     /// The file offset of the current record's body.
     position: u64,
     /// The lines of the function that comes next.
-    pending: Vec<Line>,
+    pending: Vec<CodeLine>,
 }
 
 impl Reader {
@@ -151,7 +151,7 @@ impl Reader {
                 file = Some(self.code.file(&String::from_utf8_lossy(name)));
             }
             if let Some(file) = file.filter(|_| line > 0) {
-                self.pending.push(Line {
+                self.pending.push(CodeLine {
                     address,
                     file,
                     line,
@@ -164,9 +164,9 @@ impl Reader {
 
 /// LLVM and V8 add 0x40 to the addresses of lines, because that is where `perf inject` used to put
 /// the code in the ELF files that it makes of a dump.
-fn unshifted(mut lines: Vec<Line>, start: u64) -> Vec<Line> {
+fn unshifted(mut lines: Vec<CodeLine>, start: u64) -> Vec<CodeLine> {
     const SHIFT: u64 = 0x40;
-    let shifted = |line: &Line| line.address >= start.saturating_add(SHIFT);
+    let shifted = |line: &CodeLine| line.address >= start.saturating_add(SHIFT);
     if lines.iter().all(shifted) {
         lines.iter_mut().for_each(|line| line.address -= SHIFT);
     }

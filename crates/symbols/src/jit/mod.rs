@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use prof_model::{ElfAddress, FileOffset, Pid};
 
 use crate::code::{Code, CodeError, Machine};
-use crate::names::Names;
+use crate::names::SharedNames;
 use crate::options::{Places, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
@@ -30,7 +30,7 @@ pub(crate) fn resolve(
         Ok(log) => log,
         Err(status) => return Resolved::unnamed(status, addresses.len()),
     };
-    let mut names = Names::new(options.demangle);
+    let mut names = SharedNames::new(options.demangle);
     let status = match code.is_full() {
         true => ModuleStatus::JitMapTooLarge { path: path.clone() },
         false => ModuleStatus::Named,

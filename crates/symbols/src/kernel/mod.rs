@@ -18,11 +18,11 @@ use object::{Endianness, Object, ObjectSymbol, elf};
 use prof_model::{BuildId, ElfAddress, FileOffset};
 
 use crate::code::{Code, CodeError, Machine};
-use crate::files::ModuleFiles;
+use crate::files::SymbolFiles;
 use crate::image::Image;
 use crate::locate;
 use crate::module;
-use crate::names::Names;
+use crate::names::SharedNames;
 use crate::options::SymbolOptions;
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
@@ -151,7 +151,7 @@ fn by_kallsyms(
         Err(error) => return Resolved::unnamed(unreadable(error, path), addresses.len()),
     };
     let shift = shift(symbols, options);
-    let mut names = Names::new(options.demangle);
+    let mut names = SharedNames::new(options.demangle);
     let mut resolved = Resolved::unnamed(ModuleStatus::Named, 0);
     resolved.detail = Detail::Functions;
     resolved.file = Some(path.clone());
@@ -178,7 +178,7 @@ fn by_vmlinux(addresses: &[u64], text: u64, options: &SymbolOptions) -> Option<R
     let mut paths = options.vmlinux.iter();
     let main = paths.find_map(|path| locate::checked(path, Some(id)).ok())?;
     let own_text = text_address(&Image::parse(&main.bytes).ok()?)?;
-    let files = ModuleFiles::find(main, options);
+    let files = SymbolFiles::find(main, options);
     let to_elf =
         |_: &Image<'_>, address: u64| Some(address.wrapping_sub(text).wrapping_add(own_text));
     Some(module::resolve_by(

@@ -2,7 +2,7 @@
 
 use prof_model::StackEnd;
 
-use super::{Architecture, Called, Code, Layout, ReadWord};
+use super::{Architecture, Called, Code, ReadWord, RegisterLayout};
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule};
 
@@ -11,7 +11,7 @@ const LR: u8 = 30;
 const SP: u8 = 31;
 const PC: u8 = 32;
 
-pub(super) static LAYOUT: Layout = Layout {
+pub(super) static LAYOUT: RegisterLayout = RegisterLayout {
     architecture: Architecture::Aarch64,
     machine: object::elf::EM_AARCH64.0,
     program_counter: PC,

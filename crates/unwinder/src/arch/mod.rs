@@ -242,7 +242,7 @@ impl Architecture {
         }
     }
 
-    pub(crate) fn layout(self) -> &'static Layout {
+    pub(crate) fn layout(self) -> &'static RegisterLayout {
         match self {
             Self::X86_64 => &x86_64::LAYOUT,
             Self::Aarch64 => &aarch64::LAYOUT,
@@ -251,7 +251,7 @@ impl Architecture {
 }
 
 /// An architecture's registers, by their DWARF numbers.
-pub(crate) struct Layout {
+pub(crate) struct RegisterLayout {
     pub(crate) architecture: Architecture,
     /// `e_machine` of its ELF files.
     pub(crate) machine: u16,
@@ -275,7 +275,7 @@ pub(crate) struct Layout {
 /// A kernel register that has no DWARF number of interest.
 const NONE: u8 = u8::MAX;
 
-impl Layout {
+impl RegisterLayout {
     /// The registers of a sample; `None` without program counter and stack pointer.
     pub(crate) fn registers(&self, sample: &UserRegisters) -> Option<Registers> {
         let mut registers = Registers::default();

@@ -13,7 +13,7 @@ use prof_model::StackEnd;
 pub(crate) use pages::{ReadFile, SectionBytes};
 pub(crate) use rows::{Found, UnwindContext};
 
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::registers::Registers;
 use crate::rule::Rule;
 use index::Index;
@@ -166,7 +166,7 @@ impl CfiSection {
         &self,
         address: u64,
         context: &mut UnwindContext,
-        layout: &Layout,
+        layout: &RegisterLayout,
     ) -> Option<Found<Rule>> {
         match self.kind {
             Kind::EhFrame => {
@@ -190,7 +190,7 @@ impl CfiSection {
         &self,
         address: u64,
         context: &mut UnwindContext,
-        layout: &Layout,
+        layout: &RegisterLayout,
         state: &mut impl FrameState,
     ) -> Option<Found<Result<Registers, StackEnd>>> {
         match self.kind {

@@ -8,7 +8,7 @@ use prof_model::StackEnd;
 
 use super::expression;
 use super::{Bytes, FrameState};
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::registers::Registers;
 use crate::rule::{CompactRule, Rule, words};
 
@@ -46,7 +46,7 @@ where
 }
 
 /// The row as a rule: compact if possible.
-pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &Layout) -> Rule {
+pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &RegisterLayout) -> Rule {
     let return_address = row.register(Register(u16::from(layout.return_address)));
     if return_address == Some(RegisterRule::Undefined) {
         return Rule::Entry;
@@ -66,7 +66,7 @@ pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &Layout) -> Rule {
 /// Only Go's linker writes this factor on x86-64.
 const GO_DATA_ALIGNMENT: i64 = -4;
 
-fn try_compact(row: &Row, layout: &Layout) -> Option<CompactRule> {
+fn try_compact(row: &Row, layout: &RegisterLayout) -> Option<CompactRule> {
     let CfaRule::RegisterAndOffset { register, offset } = *row.cfa() else {
         return None;
     };
@@ -117,7 +117,7 @@ fn is_below(rule: &RegisterRule<usize>, cfa: u64, stack_pointer: Option<u64>) ->
 pub(super) fn evaluate<'a, S>(
     row: &Row,
     section: &S,
-    layout: &Layout,
+    layout: &RegisterLayout,
     state: &mut impl FrameState,
 ) -> Result<Registers, StackEnd>
 where

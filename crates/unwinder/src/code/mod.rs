@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use prof_model::{AbsoluteAddress, ModuleId};
 
-use crate::arch::{Architecture, Layout};
+use crate::arch::{Architecture, RegisterLayout};
 use crate::cache::code_facts::{Candidates, CodeFacts, RunTimeFacts};
 use crate::cache::known_edges::KnownEdges;
 use crate::cache::rule_cache::RuleCache;
@@ -21,7 +21,7 @@ const RECENT: usize = 4;
 
 /// The facts known about the code of all processes.
 pub(crate) struct KnownCode {
-    pub(crate) layout: &'static Layout,
+    pub(crate) layout: &'static RegisterLayout,
     pub(crate) modules: ModuleStore,
     pub(crate) rules: RuleCache,
     pub(crate) candidates: CodeFacts<Candidates>,
@@ -38,7 +38,7 @@ pub(crate) struct KnownCode {
 }
 
 impl KnownCode {
-    pub(crate) fn new(layout: &'static Layout, modules: ModuleStore) -> Self {
+    pub(crate) fn new(layout: &'static RegisterLayout, modules: ModuleStore) -> Self {
         Self {
             layout,
             modules,

@@ -13,7 +13,7 @@ use framehop::aarch64::{
 use framehop::x86_64::{CacheX86_64 as Cache, UnwindRegsX86_64 as Registers, UnwinderX86_64};
 
 use super::FrameEngine;
-use crate::arch::{Architecture, Layout};
+use crate::arch::{Architecture, RegisterLayout};
 use crate::cfi::{CfiSection, SectionBytes};
 use crate::frames::Frames;
 use crate::memory::target::{StackDump, Target, UserState};
@@ -37,7 +37,7 @@ const SPACES: usize = 1024;
 /// understands, it silently follows the frame pointer, whatever that register holds; so the end
 /// that it reports need not be the end of the stack, nor is each of its frames code.
 pub struct Framehop {
-    layout: &'static Layout,
+    layout: &'static RegisterLayout,
     modules: ModuleStore,
     /// One unwinder for each process, with the [version](prof_model::Process::version) of its
     /// mappings.

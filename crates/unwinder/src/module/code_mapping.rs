@@ -2,7 +2,7 @@
 
 use prof_model::{Mapping, ModuleId, ModuleKind};
 
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::memory::target::Target;
 use crate::module::elf_address;
 use crate::module::store::ModuleStore;
@@ -32,7 +32,7 @@ impl CodeMapping {
     /// Loads the tables of `mapping`, one of the target's, unless they are loaded.
     pub(crate) fn load(
         modules: &mut ModuleStore,
-        layout: &Layout,
+        layout: &RegisterLayout,
         target: &Target<'_>,
         mapping: &Mapping,
     ) -> Self {

@@ -8,7 +8,7 @@ use prof_model::BuildId;
 use super::ModuleError;
 use super::elf::{Headers, Section, SectionName, Segment};
 use super::source::Source;
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::cfi::CfiSection;
 
 /// `.eh_frame` of the largest browsers takes 60 MB.
@@ -17,7 +17,7 @@ const TABLE_LIMIT: u64 = 512 << 20;
 pub(super) fn read_eh_frame(
     source: &Source,
     headers: &Headers,
-    layout: &Layout,
+    layout: &RegisterLayout,
 ) -> Option<CfiSection> {
     let section = headers.section(SectionName::EhFrame);
     let header = match headers.section(SectionName::EhFrameHdr) {
@@ -73,7 +73,7 @@ pub(super) fn read_debug_frame(
     source: &Source,
     section: &Section,
     segments: &[Segment],
-    layout: &Layout,
+    layout: &RegisterLayout,
 ) -> Result<CfiSection, ModuleError> {
     let bytes = source.read_range(section.file_offset, section.size, TABLE_LIMIT)?;
     let bytes = decompress(section, bytes)?;

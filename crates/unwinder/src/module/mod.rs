@@ -14,7 +14,7 @@ use std::path::Path;
 
 use prof_model::{AddressSpace, BuildId, FileOffset, Mapping};
 
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::cfi::CfiSection;
 
 use elf::{Headers, Section, SectionName, Segment};
@@ -70,7 +70,7 @@ impl ModuleTables {
     pub(crate) fn load(
         source: Source,
         path: &Path,
-        layout: &Layout,
+        layout: &RegisterLayout,
         expected: Option<&BuildId>,
     ) -> Result<Self, ModuleError> {
         let headers = Headers::read(&source)?;
@@ -122,7 +122,7 @@ impl ModuleTables {
     }
 
     /// The `.debug_frame` section, read on first use.
-    pub(crate) fn debug_frame(&mut self, layout: &Layout) -> Option<&CfiSection> {
+    pub(crate) fn debug_frame(&mut self, layout: &RegisterLayout) -> Option<&CfiSection> {
         if let DebugFrame::Unread(section) = &self.debug_frame {
             let read = read_debug_frame(&self.source, section, &self.segments, layout);
             self.debug_frame = DebugFrame::Read(read.ok());

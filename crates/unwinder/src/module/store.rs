@@ -2,7 +2,7 @@
 
 use prof_model::{Mapping, ModuleId, ModuleKind, Modules, Pid};
 
-use crate::arch::Layout;
+use crate::arch::RegisterLayout;
 use crate::module::files::ModuleFiles;
 use crate::module::{ModuleError, ModuleTables, Source};
 
@@ -90,7 +90,7 @@ impl ModuleStore {
         pid: Pid,
         modules: &Modules,
         mapping: &Mapping,
-        layout: &Layout,
+        layout: &RegisterLayout,
     ) -> Option<&mut ModuleTables> {
         let index = mapping.module.index();
         if self.slots.len() <= index {
@@ -216,7 +216,7 @@ fn read(
     pid: Pid,
     module: &prof_model::Module,
     mapping: &Mapping,
-    layout: &Layout,
+    layout: &RegisterLayout,
 ) -> Result<ModuleTables, ModuleError> {
     let source = match module.kind {
         ModuleKind::File => Source::File(files.open(pid, module, mapping)?),

@@ -11,7 +11,7 @@ use crate::top::picture::{Tree, percent};
 
 /// A line of the tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Line {
+struct TreeLine {
     node: usize,
     /// Its columns of indentation: an only callee is not indented further than its caller.
     indent: usize,
@@ -24,7 +24,7 @@ const OPEN: f64 = 5.0;
 /// Calls with a smaller share are left out, in percent.
 const LEAST: f64 = 0.1;
 
-fn lines(app: &App, tree: &Tree) -> Vec<Line> {
+fn lines(app: &App, tree: &Tree) -> Vec<TreeLine> {
     let root = app.root(tree);
     let all = tree.nodes[root].total;
     let shown = |node: usize| -> Vec<usize> {
@@ -48,7 +48,7 @@ fn lines(app: &App, tree: &Tree) -> Vec<Line> {
             toggled.unwrap_or(percent(tree.nodes[node].total, all) >= OPEN)
         };
         let open = (!below.is_empty()).then(is_open);
-        lines.push(Line { node, indent, open });
+        lines.push(TreeLine { node, indent, open });
         if open == Some(true) {
             let indent = indent + usize::from(below.len() > 1);
             pending.extend(below.into_iter().rev().map(|node| (node, indent)));
@@ -98,7 +98,7 @@ pub(in crate::top) fn move_key(app: &mut App, code: KeyCode, tree: &Tree) {
 }
 
 /// The selected line: that of the selected call, or of the next one outwards that has one.
-fn selected(app: &App, tree: &Tree, lines: &[Line]) -> usize {
+fn selected(app: &App, tree: &Tree, lines: &[TreeLine]) -> usize {
     let mut node = tree.find(app.call);
     loop {
         if let Some(at) = lines.iter().position(|line| line.node == node) {

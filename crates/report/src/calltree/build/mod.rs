@@ -65,7 +65,7 @@ struct Builder<'a, 'p> {
     /// By stack id: the squared weights of these samples, added up.
     squares: Vec<f64>,
     /// By stack id: its place in that part.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<StackPosition>>,
     /// The stacks that have a place.
     placed: Vec<StackId>,
     /// The stacks that are on the way into `places`; kept to save allocations.
@@ -77,7 +77,7 @@ struct Builder<'a, 'p> {
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct StackPosition {
     node: NodeId,
     seen: Seen,
     /// Whether anything of the stack is shown.
@@ -140,13 +140,13 @@ impl<'a, 'p> Builder<'a, 'p> {
     }
 
     /// Whether stacks that are there are in the tree.
-    fn takes(&self, place: Place) -> bool {
+    fn takes(&self, place: StackPosition) -> bool {
         place.shown && self.selection.takes(place.seen)
     }
 
     /// The node of a stack in the tree. Each distinct stack is walked once.
-    fn place(&mut self, root: NodeId, stack: StackId) -> Place {
-        let mut place = Place {
+    fn place(&mut self, root: NodeId, stack: StackId) -> StackPosition {
+        let mut place = StackPosition {
             node: root,
             seen: Seen::default(),
             shown: false,
@@ -169,7 +169,7 @@ impl<'a, 'p> Builder<'a, 'p> {
     }
 
     /// Goes on from `place` into the innermost frame of a stack.
-    fn call(&mut self, mut place: Place, stack: StackId) -> Place {
+    fn call(&mut self, mut place: StackPosition, stack: StackId) -> StackPosition {
         let symbolized = self.symbolized;
         let frame = symbolized.profile().stacks.frame(stack);
         for location in symbolized.locations(frame).iter().rev() {

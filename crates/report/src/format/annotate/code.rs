@@ -3,16 +3,17 @@
 use std::io::{self, Write};
 
 use prof_model::printable;
+use prof_symbols::SymbolFrame;
 
-use crate::view::annotate::{CodeListing, Instruction, Place};
+use crate::view::annotate::{CodeListing, Instruction};
 
 use super::super::number::grouped;
-use super::{Files, Heading, Layout, hunks, in_module, name, plain, short};
+use super::{Files, Heading, ListingColumns, hunks, in_module, name, plain, short};
 
 /// Writes one listing: before instructions of another line than those above, that line.
 pub(super) fn write(
     listing: &CodeListing,
-    layout: &Layout<'_>,
+    layout: &ListingColumns<'_>,
     files: &mut Files<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -74,7 +75,7 @@ fn remark(count: usize, left_out: u64) -> String {
 }
 
 /// A line's place, its function if inlined, and its text.
-fn line(place: &Place, files: &mut Files<'_>) -> String {
+fn line(place: &SymbolFrame, files: &mut Files<'_>) -> String {
     let mut line = match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("{}:{line}", short(file)),
         (Some(file), None) => short(file).to_owned(),

@@ -3,15 +3,15 @@
 use std::io::{self, Write};
 
 use crate::source::SourceFile;
-use crate::view::annotate::{Annotation, Line, Listing};
+use crate::view::annotate::{Annotation, Listing, SourceLine};
 
-use super::{Files, Heading, Layout, hunks, in_module, plain};
+use super::{Files, Heading, ListingColumns, hunks, in_module, plain};
 
 /// Writes one listing.
 pub(super) fn write(
     listing: &Listing,
     annotation: &Annotation<'_>,
-    layout: &Layout<'_>,
+    layout: &ListingColumns<'_>,
     files: &mut Files<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
@@ -62,22 +62,22 @@ fn with_source(
     listing: &Listing,
     source: &SourceFile,
     width: usize,
-    layout: &Layout<'_>,
+    layout: &ListingColumns<'_>,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let count = source.lines.len();
     // Lines that are not in the file: code without a line, and lines of another version of the
     // file.
-    let index_of = |line: &Line| {
+    let index_of = |line: &SourceLine| {
         (line.number? as usize)
             .checked_sub(1)
             .filter(|&i| i < count)
     };
-    let (inside, outside): (Vec<&Line>, Vec<&Line>) = listing
+    let (inside, outside): (Vec<&SourceLine>, Vec<&SourceLine>) = listing
         .lines
         .iter()
         .partition(|line| index_of(line).is_some());
-    let mut by_index: Vec<Option<&Line>> = vec![None; count];
+    let mut by_index: Vec<Option<&SourceLine>> = vec![None; count];
     for line in inside {
         if let Some(index) = index_of(line) {
             by_index[index] = Some(line);
@@ -113,12 +113,12 @@ fn with_source(
     Ok(())
 }
 
-fn number(line: &Line) -> String {
+fn number(line: &SourceLine) -> String {
     line.number
         .map_or_else(|| "?".into(), |number| number.to_string())
 }
 
-fn unknown(line: &Line) -> &'static str {
+fn unknown(line: &SourceLine) -> &'static str {
     match line.number {
         None => "(code without a known line)",
         Some(_) => "",

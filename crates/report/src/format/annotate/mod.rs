@@ -45,7 +45,7 @@ pub fn write(
     options: &AnnotateOptions,
     mut out: impl Write,
 ) -> io::Result<()> {
-    let layout = Layout::new(annotation, options);
+    let layout = ListingColumns::new(annotation, options);
     let mut files = Files::new(sources);
     writeln!(
         out,
@@ -100,7 +100,7 @@ const GREEN: &str = "\u{1b}[32m";
 const RESET: &str = "\u{1b}[m";
 
 /// The widths of the columns, and the total of the shares.
-struct Layout<'a> {
+struct ListingColumns<'a> {
     scale: Scale<'a>,
     total: Weight,
     titles: [String; 4],
@@ -116,7 +116,7 @@ struct Heading {
     remark: String,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> ListingColumns<'a> {
     fn new(annotation: &Annotation<'a>, options: &'a AnnotateOptions) -> Self {
         let scale = Scale::new(&annotation.event().unit, annotation.total);
         let unit = scale.unit();

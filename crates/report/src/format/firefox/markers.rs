@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::threads::Thread;
+use super::super::threads::ThreadSamples;
 use super::Clock;
 use super::stacks::Stacks;
 use crate::profile::ThreadLifetime;
@@ -68,7 +68,7 @@ pub(super) fn schema() -> Schema {
 impl Markers {
     /// One for each life of the thread, and of the process if it is its first thread.
     pub(super) fn of(
-        thread: &Thread<'_>,
+        thread: &ThreadSamples<'_>,
         thread_lifetimes: &[ThreadLifetime],
         clock: &Clock<'_>,
         stacks: &mut Stacks<'_, '_>,

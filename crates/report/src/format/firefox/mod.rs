@@ -50,7 +50,7 @@ fn file<'p>(shown: &FilteredSamples<'p>) -> File<'p> {
             .map_or(&[][..], Vec::as_slice)
     };
     let starts = process_starts(&threads, thread_lifetimes);
-    let thread = |thread: &threads::Thread<'p>| {
+    let thread = |thread: &threads::ThreadSamples<'p>| {
         let own = thread_lifetimes(thread.pid, thread.tid);
         let first = thread.samples.first().map_or(0, |sample| sample.time);
         let born = own.first().and_then(|life| life.start).unwrap_or(first);

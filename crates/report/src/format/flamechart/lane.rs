@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use inferno::flamegraph::color::Color;
 
 use crate::profile::Unit;
-use crate::view::chart::{Call, Chart, Run, Thread};
+use crate::view::chart::{Call, Chart, Run, ThreadChart};
 
 use super::super::number::scaled;
 use super::super::page::FRAME;
@@ -17,13 +17,13 @@ const GAP: usize = 8;
 
 /// A thread's place in the picture, in pixels from the top of the axis.
 pub(super) struct Lane<'c> {
-    thread: &'c Thread,
+    thread: &'c ThreadChart,
     top: usize,
     pub(super) bottom: usize,
 }
 
 impl<'c> Lane<'c> {
-    pub(super) fn new(thread: &'c Thread, top: usize) -> Self {
+    pub(super) fn new(thread: &'c ThreadChart, top: usize) -> Self {
         let rows = thread.runs.iter().map(|run| run.depth + 2).max();
         Self {
             thread,

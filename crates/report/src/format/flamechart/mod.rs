@@ -62,7 +62,7 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
         drawn
     };
     let svg = frame_of(chart, options)?;
-    let page = Page::parse(&svg, options.layout(), options.width)?;
+    let page = Page::parse(&svg, options.direction(), options.width)?;
     page.write_around(&legend.entries(), height, frames, out)
 }
 

@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use prof_symbols::SymbolFrame;
 use serde::Serialize;
 
 use super::{Document, Event, Weight};
 use crate::source::{SourceFile, Sources};
-use crate::view::annotate::{self, Annotation, CodeListing, Place};
+use crate::view::annotate::{self, Annotation, CodeListing};
 
 /// Writes source lines with the text from `sources`, and instructions if `code` is given.
 ///
@@ -100,7 +101,7 @@ fn listing<'a>(
         Some(Ok(source)) => (Some(source), None),
         Some(Err(missing)) => (None, Some(missing.to_string())),
     };
-    let line = |line: &annotate::Line| Line {
+    let line = |line: &annotate::SourceLine| Line {
         line: line.number,
         text: text(source.as_ref(), line.number),
         own: line.own.into(),
@@ -148,7 +149,7 @@ fn instruction(instruction: &annotate::Instruction) -> Instruction<'_> {
     }
 }
 
-fn at(place: &Place) -> At<'_> {
+fn at(place: &SymbolFrame) -> At<'_> {
     At {
         function: &place.function,
         file: place.file.as_deref(),

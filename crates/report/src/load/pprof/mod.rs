@@ -13,7 +13,7 @@ use prof_symbols::SymbolFrame;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use super::imported::{Imported, KERNEL, Thread, is_missing};
+use super::imported::{Imported, ImportedThread, KERNEL, is_missing};
 use crate::error::InputError;
 use crate::format::pprof::message::{self, Label, Location, Mapping};
 use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
@@ -167,7 +167,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The number of a thread that has a name only: below zero, where no real one is.
-    fn number(&mut self, thread: &Thread<'a>) -> Tid {
+    fn number(&mut self, thread: &ImportedThread<'a>) -> Tid {
         let next = self.unnumbered.len() + 1;
         let number = self.unnumbered.entry((thread.pid, thread.name));
         *number.or_insert_with(|| Tid::try_from(next).map_or(Tid::MIN, |next| -next))
@@ -314,8 +314,8 @@ fn event(position: usize, (name, unit): (&str, &str)) -> (Event, Type) {
 }
 
 /// The thread that a sample's labels name, and the name of its process.
-fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> (Thread<'a>, &'a str) {
-    let mut thread = Thread::default();
+fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> (ImportedThread<'a>, &'a str) {
+    let mut thread = ImportedThread::default();
     let mut process = "";
     for label in labels {
         let number = i32::try_from(label.num).unwrap_or(0);

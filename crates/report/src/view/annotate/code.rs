@@ -41,15 +41,12 @@ pub struct Instruction {
     /// The instruction.
     pub text: String,
     /// Its source, innermost first: inlined functions, then the physical one.
-    pub places: Vec<Place>,
+    pub places: Vec<SymbolFrame>,
     /// Samples at this instruction.
     pub own: Weight,
     /// Samples at this instruction or in its callees.
     pub total: Weight,
 }
-
-/// The source of an instruction.
-pub type Place = SymbolFrame;
 
 /// Why there are no instructions.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -240,7 +237,7 @@ impl Disassembly<'_> {
         part
     }
 
-    fn is_wanted(&self, place: &Place) -> bool {
+    fn is_wanted(&self, place: &SymbolFrame) -> bool {
         match self.target {
             Target::Functions(_) => self.functions.contains(&*place.function),
             Target::Files(files) => place.file.as_ref().is_some_and(|f| files.contains(f)),

@@ -16,7 +16,7 @@ use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, FrameId, Weight};
 use crate::symbolize::{FunctionId, Location, SymbolizedProfile};
 
-pub use code::{CodeListing, Instruction, NoCode, Place};
+pub use code::{CodeListing, Instruction, NoCode};
 pub use decode::Syntax;
 use tally::Tally;
 use target::Target;
@@ -43,12 +43,12 @@ pub struct Listing {
     /// Samples with any of these lines on their stacks.
     pub total: Weight,
     /// Lines with samples, by number.
-    pub lines: Vec<Line>,
+    pub lines: Vec<SourceLine>,
 }
 
 /// A source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct SourceLine {
     /// Its number, from 1; `None` for code without a known line.
     pub number: Option<u32>,
     /// Samples in code of this line, without functions inlined there.
@@ -150,7 +150,7 @@ fn weigh(shown: &FilteredSamples<'_>, target: &Target) -> Weighed {
         })
         .collect();
     for (key, &index) in &spots.lines {
-        listings[key.listing].lines.push(Line {
+        listings[key.listing].lines.push(SourceLine {
             number: key.number,
             own: lines.own[index],
             total: lines.total[index],

@@ -8,7 +8,7 @@ mod state;
 use iced_x86::{Instruction, Mnemonic, Register};
 use prof_model::StackEnd;
 
-use super::{Architecture, Called, Code, Layout, NONE, ReadWord};
+use super::{Architecture, Called, Code, NONE, ReadWord, RegisterLayout};
 use crate::registers::Registers;
 use crate::rule::CompactRule;
 pub(super) use analysis::{
@@ -23,7 +23,7 @@ pub(super) const RBP: u8 = 6;
 pub(super) const RSP: u8 = 7;
 const RIP: u8 = 16;
 
-pub(super) static LAYOUT: Layout = Layout {
+pub(super) static LAYOUT: RegisterLayout = RegisterLayout {
     architecture: Architecture::X86_64,
     machine: object::elf::EM_X86_64.0,
     program_counter: RIP,
