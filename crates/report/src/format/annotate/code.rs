@@ -8,7 +8,7 @@ use prof_symbols::SymbolFrame;
 use crate::view::annotate::{CodeListing, Instruction};
 
 use super::super::number::grouped;
-use super::{Files, Heading, ListingColumns, hunks, in_module, name, plain, short};
+use super::{CodeCells, Files, Heading, ListingColumns, hunks, in_module, name, plain, short};
 
 /// Writes one listing: before instructions of another line than those above, that line.
 pub(super) fn write(
@@ -35,8 +35,11 @@ pub(super) fn write(
         total: listing.total,
         remark,
     };
-    let header = ("Address", width, "Instruction");
-    layout.heading(out, &heading, header)?;
+    layout.heading(
+        out,
+        &heading,
+        CodeCells::new("Address", width, "Instruction"),
+    )?;
     let has_samples = |index: usize| instructions[index].total.samples > 0;
     let shown = hunks(instructions.len(), layout.options.context, has_samples);
     let mut place = None;
@@ -46,7 +49,7 @@ pub(super) fn write(
             continue;
         }
         if before.is_some_and(|before: usize| before + 1 < index) {
-            layout.bare(out, ("…", width, ""))?;
+            layout.bare(out, CodeCells::new("…", width, ""))?;
             place = None;
         }
         before = Some(index);
@@ -54,11 +57,16 @@ pub(super) fn write(
         if of.is_some() && of != place {
             place = of;
             let line = of.map(|of| line(of, files)).unwrap_or_default();
-            layout.bare(out, ("", width, &line))?;
+            layout.bare(out, CodeCells::new("", width, &line))?;
         }
         let text = format!("    {}", instruction.text);
-        let weights = (instruction.own, instruction.total);
-        layout.line(out, weights, (&address(instruction), width, &text))?;
+        let address = address(instruction);
+        layout.line(
+            out,
+            instruction.own,
+            instruction.total,
+            CodeCells::new(&address, width, &text),
+        )?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use crate::source::SourceFile;
 use crate::view::annotate::{Annotation, Listing, SourceLine};
 
-use super::{Files, Heading, ListingColumns, hunks, in_module, plain};
+use super::{CodeCells, Files, Heading, ListingColumns, hunks, in_module, plain};
 
 /// Writes one listing.
 pub(super) fn write(
@@ -33,14 +33,14 @@ pub(super) fn write(
         total: listing.total,
         remark,
     };
-    let header = ("Line", width, "Source");
-    layout.heading(out, &heading, header)?;
+    layout.heading(out, &heading, CodeCells::new("Line", width, "Source"))?;
     match source {
         Some(source) => with_source(listing, source, width, layout, out),
         None => {
             for line in &listing.lines {
-                let (number, text) = (number(line), unknown(line));
-                layout.line(out, (line.own, line.total), (&number, width, text))?;
+                let number = number(line);
+                let code = CodeCells::new(&number, width, unknown(line));
+                layout.line(out, line.own, line.total, code)?;
             }
             Ok(())
         }
@@ -89,15 +89,15 @@ fn with_source(
     let mut before = None;
     for index in (0..count).filter(|&index| shown[index]) {
         if before.is_some_and(|before: usize| before + 1 < index) {
-            layout.bare(out, ("…", width, ""))?;
+            layout.bare(out, CodeCells::new("…", width, ""))?;
         }
         before = Some(index);
         let number = (index + 1).to_string();
         let text = plain(&source.lines[index]);
-        let place = (number.as_str(), width, text.as_str());
+        let code = CodeCells::new(&number, width, &text);
         match by_index[index] {
-            Some(line) => layout.line(out, (line.own, line.total), place)?,
-            None => layout.bare(out, place)?,
+            Some(line) => layout.line(out, line.own, line.total, code)?,
+            None => layout.bare(out, code)?,
         }
     }
     for line in outside {
@@ -108,7 +108,12 @@ fn with_source(
                 format!("(the file has only {count} lines: it is not the one that was compiled)"),
             ),
         };
-        layout.line(out, (line.own, line.total), (&number, width, &text))?;
+        layout.line(
+            out,
+            line.own,
+            line.total,
+            CodeCells::new(&number, width, &text),
+        )?;
     }
     Ok(())
 }

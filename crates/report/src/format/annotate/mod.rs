@@ -108,6 +108,21 @@ struct ListingColumns<'a> {
     options: &'a AnnotateOptions,
 }
 
+/// The cells of a row that are about code: a line number or an address, in a column of this width,
+/// and the text behind it.
+#[derive(Clone, Copy)]
+struct CodeCells<'t> {
+    label: &'t str,
+    width: usize,
+    text: &'t str,
+}
+
+impl<'t> CodeCells<'t> {
+    fn new(label: &'t str, width: usize, text: &'t str) -> Self {
+        Self { label, width, text }
+    }
+}
+
 /// The heading above the lines of a listing.
 struct Heading {
     title: String,
@@ -145,7 +160,7 @@ impl<'a> ListingColumns<'a> {
         &self,
         out: &mut impl Write,
         heading: &Heading,
-        place: (&str, usize, &str),
+        titles: CodeCells<'_>,
     ) -> io::Result<()> {
         let weight = |weight: Weight| {
             let number = self.scale.number(weight);
@@ -156,15 +171,16 @@ impl<'a> ListingColumns<'a> {
         let (name, remark) = (printable(&heading.title), printable(&heading.remark));
         writeln!(out, "\n{name}: self {own}, total {total}\n{remark}\n")?;
         let cells = self.titles.each_ref().map(String::as_str);
-        self.row(out, cells, place)
+        self.colored(out, None, cells, titles)
     }
 
-    /// A line with numbers: weights, then line number or address in its width, then text.
+    /// A line with numbers.
     fn line(
         &self,
         out: &mut impl Write,
-        weights: (Weight, Weight),
-        place: (&str, usize, &str),
+        own: Weight,
+        total: Weight,
+        code: CodeCells<'_>,
     ) -> io::Result<()> {
         let cells = |weight: Weight| match weight.samples {
             0 => [String::new(), String::new()],
@@ -173,27 +189,19 @@ impl<'a> ListingColumns<'a> {
                 self.scale.number(weight),
             ],
         };
-        let ([own_share, own], [total_share, total]) = (cells(weights.0), cells(weights.1));
-        let color = match weights.0.share_of(self.total) * 100.0 {
+        let color = match own.share_of(self.total) * 100.0 {
             share if !self.options.colors || share < 0.5 => None,
             share if share < 5.0 => Some(GREEN),
             _ => Some(RED),
         };
-        self.colored(out, color, [&own_share, &own, &total_share, &total], place)
+        let ([own_share, own], [total_share, total]) = (cells(own), cells(total));
+        let cells = [&*own_share, &own, &total_share, &total];
+        self.colored(out, color, cells, code)
     }
 
     /// A line without numbers.
-    fn bare(&self, out: &mut impl Write, place: (&str, usize, &str)) -> io::Result<()> {
-        self.row(out, [""; 4], place)
-    }
-
-    fn row(
-        &self,
-        out: &mut impl Write,
-        cells: [&str; 4],
-        place: (&str, usize, &str),
-    ) -> io::Result<()> {
-        self.colored(out, None, cells, place)
+    fn bare(&self, out: &mut impl Write, code: CodeCells<'_>) -> io::Result<()> {
+        self.colored(out, None, [""; 4], code)
     }
 
     /// A row whose first cells, on own weights, have this colour.
@@ -202,11 +210,12 @@ impl<'a> ListingColumns<'a> {
         out: &mut impl Write,
         color: Option<&str>,
         [own_share, own, total_share, total]: [&str; 4],
-        (place, width, text): (&str, usize, &str),
+        code: CodeCells<'_>,
     ) -> io::Result<()> {
+        let CodeCells { label, width, text } = code;
         let weight = self.weight;
         let own = format!("{own_share:>6}  {own:>weight$}");
-        let line = format!("  {total_share:>7}  {total:>weight$}  {place:>width$}  ");
+        let line = format!("  {total_share:>7}  {total:>weight$}  {label:>width$}  ");
         let before = columns(&own) + columns(&line);
         // Names, paths, and lines of sources.
         let text = &*printable(text);
