@@ -25,27 +25,37 @@ pub(crate) enum Running {
 
 /// Decides when sampling is enabled and disabled, and when recording ends.
 pub(crate) struct RecordingControl<'a> {
+    target: RunningTarget,
+    sampling: SamplingState,
+    deadline: Option<Instant>,
+    commands: Option<ControlPipe>,
+    stop_requested: bool,
+    rotation_requested: bool,
+    signals: &'a Signals,
+    stop: Option<Stop>,
+}
+
+/// The target, and how far it is from its end.
+struct RunningTarget {
     running: Running,
     /// How many more times the command is to run.
     again: u32,
     /// How the command ended: in the last run that failed, or else in the last run.
     exit: Option<ExitStatus>,
-    /// Whether sampling is enabled.
-    sampling: bool,
-    /// Whether sampling was ever enabled.
-    was_enabled: bool,
-    /// When it is enabled after a delay.
-    begins: Option<Instant>,
-    deadline: Option<Instant>,
-    commands: Option<ControlPipe>,
-    stop_requested: bool,
-    rotation_requested: bool,
-    toggles: Vec<Message>,
-    signals: &'a Signals,
-    stop: Option<Stop>,
     /// Whether the command got a signal to end.
     was_asked_to_end: bool,
+    /// Whether the recording ended without it.
     left_running: bool,
+}
+
+/// Whether samples are taken.
+struct SamplingState {
+    is_enabled: bool,
+    was_ever_enabled: bool,
+    /// When it is enabled after a delay.
+    begins: Option<Instant>,
+    /// Its changes, until the reader takes them.
+    toggles: Vec<Message>,
 }
 
 /// The signal that ends the recording.
@@ -64,30 +74,34 @@ impl<'a> RecordingControl<'a> {
         begin: Instant,
     ) -> Self {
         Self {
-            running,
-            again: schedule.again,
-            exit: None,
-            sampling: schedule.delay == Delay::None,
-            was_enabled: schedule.delay == Delay::None,
-            begins: match schedule.delay {
-                Delay::After(time) => begin.checked_add(time),
-                Delay::None | Delay::UntilEnabled => None,
+            target: RunningTarget {
+                running,
+                again: schedule.again,
+                exit: None,
+                was_asked_to_end: false,
+                left_running: false,
+            },
+            sampling: SamplingState {
+                is_enabled: schedule.delay == Delay::None,
+                was_ever_enabled: schedule.delay == Delay::None,
+                begins: match schedule.delay {
+                    Delay::After(time) => begin.checked_add(time),
+                    Delay::None | Delay::UntilEnabled => None,
+                },
+                toggles: Vec::new(),
             },
             deadline: schedule.duration.and_then(|time| begin.checked_add(time)),
             commands: schedule.control.clone().map(ControlPipe::new),
             stop_requested: false,
             rotation_requested: false,
-            toggles: Vec::new(),
             signals,
             stop: None,
-            was_asked_to_end: false,
-            left_running: false,
         }
     }
 
     /// Whether sampling was ever enabled.
     pub(crate) fn was_enabled(&self) -> bool {
-        self.was_enabled
+        self.sampling.was_ever_enabled
     }
 
     /// The signal that ended the recording, if one did.
@@ -97,7 +111,7 @@ impl<'a> RecordingControl<'a> {
 
     /// Whether the command did not end, and a second signal ended the recording without it.
     pub(crate) fn left_running(&self) -> bool {
-        self.left_running
+        self.target.left_running
     }
 
     /// Whether another file was requested since the last call.
@@ -107,7 +121,7 @@ impl<'a> RecordingControl<'a> {
 
     /// When sampling was enabled or disabled, since the last call.
     pub(crate) fn take_toggles(&mut self) -> impl Iterator<Item = Message> {
-        self.toggles.drain(..)
+        self.sampling.toggles.drain(..)
     }
 
     /// Makes waits for records end when a decision is due.
@@ -116,7 +130,7 @@ impl<'a> RecordingControl<'a> {
         if let Some(commands) = &self.commands {
             source.watch(commands.as_fd())?;
         }
-        match &self.running {
+        match &self.target.running {
             Running::Command(command, _) => source.watch(command.as_fd()),
             Running::Others => Ok(()),
         }
@@ -124,7 +138,7 @@ impl<'a> RecordingControl<'a> {
 
     /// The time until the next decision.
     pub(crate) fn timeout(&self) -> Duration {
-        let moments = [self.deadline, self.begins].into_iter().flatten();
+        let moments = [self.deadline, self.sampling.begins].into_iter().flatten();
         let soonest = moments.map(|moment| moment.saturating_duration_since(Instant::now()));
         soonest.min().unwrap_or(Duration::MAX)
     }
@@ -139,7 +153,7 @@ impl<'a> RecordingControl<'a> {
             }
         }
         let now = Instant::now();
-        if self.begins.is_some_and(|begins| begins <= now) {
+        if self.sampling.begins.is_some_and(|begins| begins <= now) {
             self.set_sampling(source, true)?;
         }
         self.obey(source)?;
@@ -147,20 +161,20 @@ impl<'a> RecordingControl<'a> {
             self.terminate();
             return Ok(true);
         }
-        let Running::Command(command, _) = &mut self.running else {
+        let Running::Command(command, _) = &mut self.target.running else {
             return Ok(all_ended);
         };
         if !command.has_ended().map_err(Error::sampling)? {
             return Ok(false);
         }
-        if self.again == 0 || self.stop.is_some() {
+        if self.target.again == 0 || self.stop.is_some() {
             // Its status is collected when sampling has ended.
             return Ok(true);
         }
         system::lower_thread_priority();
         let status = command.wait().map_err(Error::sampling)?;
-        self.ended(status);
-        self.again -= 1;
+        self.target.ended(status);
+        self.target.again -= 1;
         self.run_again(source)?;
         system::raise_thread_priority(Ahead::OfThese);
         Ok(false)
@@ -188,8 +202,9 @@ impl<'a> RecordingControl<'a> {
     }
 
     fn set_sampling(&mut self, source: &mut Source, on: bool) -> Result<(), Error> {
-        (self.sampling, self.begins) = (on, None);
-        self.was_enabled |= on;
+        self.sampling.is_enabled = on;
+        self.sampling.was_ever_enabled |= on;
+        self.sampling.begins = None;
         let before = system::monotonic_now();
         source.set_sampling(on)?;
         // The change took effect between these two times.
@@ -199,31 +214,25 @@ impl<'a> RecordingControl<'a> {
         } else {
             MessageKind::Disabled
         };
-        self.toggles.push(Message { time, what });
+        self.sampling.toggles.push(Message { time, what });
         Ok(())
     }
 
     /// Starts the command again, from the thread whose events it inherits.
     fn run_again(&mut self, source: &mut Source) -> Result<(), Error> {
-        let running = std::mem::replace(&mut self.running, Running::Others);
+        let running = std::mem::replace(&mut self.target.running, Running::Others);
         let Running::Command(command, program) = running else {
             return Ok(());
         };
         let held = launch::hold(command.into_launcher(), &program, self.signals)?;
         let command = launch::release(held, &program)?;
         source.watch(command.as_fd()).map_err(Error::sampling)?;
-        self.running = Running::Command(command, program);
-        if !self.sampling {
+        self.target.running = Running::Command(command, program);
+        if !self.sampling.is_enabled {
             // Its exec has enabled the events.
             source.set_sampling(false)?;
         }
         Ok(())
-    }
-
-    fn ended(&mut self, status: ExitStatus) {
-        if self.exit.is_none_or(|before| before.success()) || !status.success() {
-            self.exit = Some(status);
-        }
     }
 
     /// A signal ends the recording of processes. A command gets it, too, and is recorded to its
@@ -236,7 +245,8 @@ impl<'a> RecordingControl<'a> {
             signal: interrupt.signal,
             first: before.map_or(now, |stop| stop.first),
         });
-        let Running::Command(command, _) = &self.running else {
+        let target = &mut self.target;
+        let Running::Command(command, _) = &target.running else {
             return true;
         };
         if before.is_some_and(|stop| now.duration_since(stop.first) < AT_ONCE) {
@@ -245,17 +255,17 @@ impl<'a> RecordingControl<'a> {
         if !interrupt.from_terminal {
             command.signal(interrupt.signal);
         }
-        if self.was_asked_to_end {
-            self.running = Running::Others;
-            self.left_running = true;
+        if target.was_asked_to_end {
+            target.running = Running::Others;
+            target.left_running = true;
         }
-        std::mem::replace(&mut self.was_asked_to_end, true)
+        std::mem::replace(&mut target.was_asked_to_end, true)
     }
 
     /// Asks the command to end (SIGTERM).
     pub(crate) fn terminate(&mut self) {
-        if let Running::Command(command, _) = &self.running {
-            self.was_asked_to_end = true;
+        if let Running::Command(command, _) = &self.target.running {
+            self.target.was_asked_to_end = true;
             command.signal(SIGTERM);
         }
     }
@@ -263,12 +273,12 @@ impl<'a> RecordingControl<'a> {
     /// Waits for a command that was asked to end. A signal ends the wait.
     pub(crate) fn wait_for_command(&mut self) -> io::Result<Option<ExitStatus>> {
         loop {
-            let Running::Command(command, _) = &mut self.running else {
-                return Ok(self.exit);
+            let Running::Command(command, _) = &mut self.target.running else {
+                return Ok(self.target.exit);
             };
             if let Some(status) = command.try_wait()? {
-                self.ended(status);
-                return Ok(self.exit);
+                self.target.ended(status);
+                return Ok(self.target.exit);
             }
             prof_events::wait_readable(&[command.as_fd(), self.signals.as_fd()], None)?;
             while let Some(interrupt) = self.signals.next() {
@@ -276,6 +286,15 @@ impl<'a> RecordingControl<'a> {
                     self.interrupted(interrupt);
                 }
             }
+        }
+    }
+}
+
+impl RunningTarget {
+    /// A run of the command has ended.
+    fn ended(&mut self, status: ExitStatus) {
+        if self.exit.is_none_or(|before| before.success()) || !status.success() {
+            self.exit = Some(status);
         }
     }
 }
