@@ -40,19 +40,8 @@ pub(crate) struct Reader<'a> {
     source: Source,
     /// The format of the records in the rings.
     format: RecordFormat,
-    /// Whether stack tails are read.
-    read_tail: bool,
-    tail_reader: TailReader,
-    /// What watchers read.
-    live: Arc<LiveReadings>,
-    /// For blocked threads.
-    python_reader: PythonReader,
-    /// Running once stacks or interpreters need them.
-    watchers: Option<Watchers>,
-    /// Whether watchers can be started: samples can signal them.
-    can_watch: bool,
-    /// The CPUs on which threads of this process may run.
-    home: Option<AllowedCpus>,
+    target_memory: TargetMemory,
+    watchers: WatcherState,
     sleep: ReaderSleep,
     queue: &'a RecordQueue,
     counts: ReaderCounts,
@@ -66,6 +55,27 @@ pub(crate) struct Reader<'a> {
     earlier: Option<&'a Target>,
     /// Whether the last pass found records: then another must follow for the order of time.
     found: bool,
+}
+
+/// What is read of the live target.
+struct TargetMemory {
+    /// What watchers read.
+    readings: Arc<LiveReadings>,
+    /// Whether stack tails are read.
+    reads_tails: bool,
+    tails: TailReader,
+    /// For blocked threads.
+    python: PythonReader,
+}
+
+/// Whether there are watchers.
+enum WatcherState {
+    /// Not yet: they are started once stacks or interpreters need them, on these CPUs, where
+    /// threads of this process may run.
+    NotNeeded(Option<AllowedCpus>),
+    Running(Watchers),
+    /// They cannot be started, or have ended.
+    None,
 }
 
 /// How recording ended.
@@ -122,7 +132,7 @@ impl<'a> Reader<'a> {
             target,
         } = input;
         let can_watch = matches!(source, Source::Rings(_)) && source.opened().can_signal_watches();
-        let tail = limits.map_or(TailReader::USUAL_LIMIT, |_| TailReader::SMALL_LIMIT);
+        let tail_limit = limits.map_or(TailReader::USUAL_LIMIT, |_| TailReader::SMALL_LIMIT);
         Self {
             format,
             sleep: ReaderSleep::new(source.opened(), limits.map(|limits| limits.poll_interval)),
@@ -131,13 +141,16 @@ impl<'a> Reader<'a> {
             toggles: Vec::new(),
             earlier: Some(target),
             source,
-            read_tail,
-            tail_reader: TailReader::new(tail),
-            python_reader: PythonReader::new(Arc::clone(&live)),
-            live,
-            watchers: None,
-            can_watch,
-            home: AllowedCpus::of_this_thread(),
+            target_memory: TargetMemory {
+                python: PythonReader::new(Arc::clone(&live)),
+                readings: live,
+                reads_tails: read_tail,
+                tails: TailReader::new(tail_limit),
+            },
+            watchers: match can_watch {
+                true => WatcherState::NotNeeded(AllowedCpus::of_this_thread()),
+                false => WatcherState::None,
+            },
             queue,
             counts: ReaderCounts::default(),
             found: false,
@@ -170,7 +183,7 @@ impl<'a> Reader<'a> {
         self.pass();
         while !self.step(&mut control)? {}
         self.source.end();
-        self.watchers = None;
+        self.watchers = WatcherState::None;
         let ended = system::monotonic_now();
         self.pass();
         // The session writes its records while we wait for a command that is slow to end.
@@ -200,23 +213,17 @@ impl<'a> Reader<'a> {
         {
             timeout = timeout.min(soon);
         }
-        let has_interpreters = self.live.has_interpreters();
+        let has_interpreters = self.target_memory.readings.has_interpreters();
         let plan = self.sleep.plan(self.queue, has_interpreters);
-        let wants_watchers = plan.tails || has_interpreters;
-        if wants_watchers && self.watchers.is_none() && self.can_watch {
-            self.start_watchers();
+        if (plan.tails || has_interpreters) && self.start_watchers() {
             // For samples that came meanwhile.
             self.pass();
         }
         let wants_each =
             (self.blocked_threads.as_ref()).is_some_and(BlockedThreadSampler::are_urgent);
+        let plan = plan.at_most(timeout).or_each_if(wants_each);
         let wake = (self.sleep)
-            .wait(
-                plan,
-                (&mut self.source, self.watchers.as_ref()),
-                timeout,
-                wants_each,
-            )
+            .wait(plan, &mut self.source, self.watchers.running())
             .map_err(Error::sampling)?;
         if self.pass().interpreters {
             // The session looks for the interpreter once another pass has shown the order of its
@@ -260,20 +267,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Starts the watchers, unless they run already. If they cannot start, each sample wakes this
-    /// thread for its stack, and stacks lack their Python frames, and are marked.
-    fn start_watchers(&mut self) {
-        if self.watchers.is_some() || !self.can_watch {
-            return;
-        }
+    /// Starts the watchers, and returns true, unless they run already. If they cannot start, each
+    /// sample wakes this thread for its stack, and stacks lack their Python frames, and are marked.
+    fn start_watchers(&mut self) -> bool {
+        let WatcherState::NotNeeded(home) = self.watchers else {
+            return false;
+        };
         let settings = WatcherSettings {
             format: self.format.clone(),
-            tail_limit: self.tail_reader.limit(),
+            tail_limit: self.target_memory.tails.limit(),
             shortest: self.sleep.policy.shortest(),
         };
-        let watchers = Watchers::start(&mut self.source, settings, &self.live, self.home);
-        self.watchers = watchers.ok();
-        self.can_watch = self.watchers.is_some();
+        let readings = &self.target_memory.readings;
+        self.watchers = match Watchers::start(&mut self.source, settings, readings, home) {
+            Ok(watchers) => WatcherState::Running(watchers),
+            Err(_) => WatcherState::None,
+        };
+        true
     }
 
     /// One pass over all rings.
@@ -288,10 +298,7 @@ impl<'a> Reader<'a> {
         let Self {
             source,
             format,
-            read_tail,
-            tail_reader,
-            live,
-            python_reader,
+            target_memory,
             counts,
             period_randomizer,
             blocked_threads,
@@ -299,31 +306,38 @@ impl<'a> Reader<'a> {
             watchers,
             ..
         } = self;
-        tail_reader.begin_pass();
+        let TargetMemory {
+            readings,
+            reads_tails,
+            tails,
+            python,
+        } = target_memory;
+        let has_watchers = watchers.running().is_some();
+        tails.begin_pass();
         let mut take = BatchFiller {
             format,
-            tail_reader: read_tail.then_some(&mut *tail_reader),
-            live,
+            tail_reader: reads_tails.then_some(&mut *tails),
+            live: readings,
             period_randomizer: period_randomizer.as_mut(),
             blocked_threads: blocked_threads.as_mut(),
             counts,
             summary: PassSummary::default(),
             races_watchers: sleep.races_watchers,
-            last_sleep: watchers.is_none().then_some(sleep.last),
+            last_sleep: (!has_watchers).then_some(sleep.last),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
         let mut summary = take.summary;
-        if watchers.is_some() {
-            live.forget_before(batch.begun.saturating_sub(Self::WRITING));
+        if has_watchers {
+            readings.forget_before(batch.begun.saturating_sub(Self::WRITING));
         }
-        summary.refused = tail_reader.refused();
+        summary.refused = tails.refused();
         if let Some(blocked_threads) = blocked_threads
             && space.pressure(&batch) == Pressure::Low
         {
             let mut read = LiveReads {
-                tail: &mut |copy, out| tail_reader.read(copy, out),
+                tail: &mut |copy, out| tails.read(copy, out),
                 // Its next switch shows whether it was blocked until the end of that.
-                python: &mut |thread| python_reader.read(thread, Meanwhile::Stood),
+                python: &mut |thread| python.read(thread, Meanwhile::Stood),
             };
             summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }
@@ -342,6 +356,15 @@ impl<'a> Reader<'a> {
         }
         self.found = found;
         summary
+    }
+}
+
+impl WatcherState {
+    fn running(&self) -> Option<&Watchers> {
+        match self {
+            Self::Running(watchers) => Some(watchers),
+            Self::NotNeeded(_) | Self::None => None,
+        }
     }
 }
 

@@ -27,12 +27,32 @@ pub(super) struct ReaderSleep {
 /// The next sleep.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SleepPlan {
-    /// Whether the next sample ends it.
+    /// Whether the next sample ends it, unless watchers do what it would be for.
     each: bool,
+    /// Whether the next sample ends it in any case.
+    wants_each: bool,
     longest: Duration,
     /// What watchers read meanwhile.
     pub(super) tails: bool,
     python: bool,
+}
+
+impl SleepPlan {
+    /// The same for at most this long.
+    pub(super) fn at_most(self, timeout: Duration) -> Self {
+        Self {
+            longest: self.longest.min(timeout),
+            ..self
+        }
+    }
+
+    /// The same, but each sample ends it if that is `wanted`.
+    pub(super) fn or_each_if(self, wanted: bool) -> Self {
+        Self {
+            wants_each: wanted,
+            ..self
+        }
+    }
 }
 
 impl ReaderSleep {
@@ -66,24 +86,24 @@ impl ReaderSleep {
         };
         SleepPlan {
             each,
+            wants_each: false,
             longest,
             tails: self.policy.reads_tails(reason),
             python: full < Self::TOO_MANY && self.policy.reads_python(now),
         }
     }
 
-    /// Sleeps until there is something to do, or for `timeout`. `wants_each` says that each sample
-    /// ends it, whatever the plan says. The watchers wake for each sample if that is worth it.
+    /// Sleeps until there is something to do, or the planned time has passed. The watchers wake for
+    /// each sample if that is worth it.
     pub(super) fn wait(
         &mut self,
         plan: SleepPlan,
-        (source, watchers): (&mut Source, Option<&Watchers>),
-        timeout: Duration,
-        wants_each: bool,
+        source: &mut Source,
+        watchers: Option<&Watchers>,
     ) -> io::Result<Wake> {
         let watch = watchers.is_some() && (plan.tails || plan.python);
         // What each sample would wake this thread for, watchers read.
-        let each = wants_each || plan.each && !(watch && plan.tails);
+        let each = plan.wants_each || plan.each && !(watch && plan.tails);
         let signals = each && self.policy.can_signal();
         self.races_watchers = watch && !self.policy.can_signal();
         source.signal_each_overflow(signals || watch)?;
@@ -94,7 +114,7 @@ impl ReaderSleep {
             });
         }
         self.last = LastSleep::begin();
-        let wake = source.wait(plan.longest.min(timeout))?;
+        let wake = source.wait(plan.longest)?;
         if let Some(watchers) = watchers {
             watchers.clear();
         }
