@@ -23,10 +23,10 @@ use crate::output::output_files::OutputFiles;
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
-use crate::reader::{Input, Outcome, Reader};
+use crate::reader::{Outcome, Reader, ReaderInput};
 use crate::session::duplicates::Duplicates;
 use crate::session::unwind::ChainBuilder;
-use crate::session::{Finished, Session, SessionEvent, StackWork, Trackers};
+use crate::session::{Finished, Session, SessionEvent, SessionInput, StackWork, Trackers};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::source::hotplug::Hotplug;
@@ -100,7 +100,7 @@ pub fn record(options: &Options, signals: &Signals) -> Result<Summary, Error> {
             .map_err(writing(options))?;
     }
     let start = |source: &mut Source| start(options, held, source);
-    let input = Input {
+    let input = ReaderInput {
         source,
         format,
         read_tail: options.unwind,
@@ -220,7 +220,6 @@ fn session(
             weight,
         });
     }
-    let format = RecordFormat::new(rings)?;
     let output = OutputFiles::create(options, written, settings(opened, options))?;
     let trackers = Trackers {
         duplicates: Duplicates::new(opened.ids(), &opened.late),
@@ -228,8 +227,14 @@ fn session(
         probes: ProbeCoverage::new(opened),
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
-    let chain_builder = ChainBuilder::new(options.limits.map(|limits| limits.memory));
-    let session = Session::new(format, events, output, trackers, (chain_builder, live));
+    let session = Session::new(SessionInput {
+        format: RecordFormat::new(rings)?,
+        events,
+        output,
+        trackers,
+        chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
+        live,
+    });
     Ok(session.stored(&options.storage))
 }
 
@@ -279,7 +284,7 @@ struct Environment<'a> {
 /// Reads on another thread, and unwinds and writes on this one.
 fn run(
     environment: &Environment<'_>,
-    input: Input<'_>,
+    input: ReaderInput<'_>,
     mut session: Session,
     start: impl FnOnce(&mut Source) -> Result<Running, Error> + Send,
 ) -> Result<Recorded, Error> {

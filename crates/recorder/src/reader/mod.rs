@@ -102,7 +102,7 @@ pub(crate) struct Outcome {
 }
 
 /// The input of the reader.
-pub(crate) struct Input<'a> {
+pub(crate) struct ReaderInput<'a> {
     pub(crate) source: Source,
     /// The format of the records in the rings.
     pub(crate) format: RecordFormat,
@@ -121,8 +121,8 @@ impl<'a> Reader<'a> {
     /// How long the kernel may take from a sample's time to its record in the ring, in nanoseconds.
     const WRITING: u64 = 10_000_000;
 
-    pub(crate) fn new(input: Input<'a>, queue: &'a RecordQueue) -> Self {
-        let Input {
+    pub(crate) fn new(input: ReaderInput<'a>, queue: &'a RecordQueue) -> Self {
+        let ReaderInput {
             source,
             format,
             read_tail,

@@ -38,7 +38,7 @@ use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::message::{Content, Message, MessageKind};
 use crate::queue::pending_batches::PendingBatches;
-use crate::queue::record_queue::{BatchEntry, Feedback, Popped, ReaderCounts, RecordQueue};
+use crate::queue::record_queue::{BatchEntry, Feedback, Popped, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
 use crate::reader::Outcome;
 use crate::session::allocation::EveryBytes;
@@ -48,7 +48,7 @@ use crate::session::python::PythonFrames;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
 use output::SessionOutput;
-use statistics::Statistics;
+use statistics::{KnownLosses, Statistics};
 
 /// Sorts records, follows the processes, unwinds samples and writes it all.
 pub(crate) struct Session {
@@ -77,13 +77,16 @@ pub(crate) struct Session {
     chain: Vec<u64>,
 }
 
-/// Losses that are known already.
-#[derive(Debug, Default)]
-struct KnownLosses {
-    /// The reader's counters when last read.
-    reader: ReaderCounts,
-    /// Lost samples that records have reported.
-    reported: u64,
+/// The input of a session.
+pub(crate) struct SessionInput {
+    /// The format of the records in the rings.
+    pub(crate) format: RecordFormat,
+    pub(crate) events: Vec<SessionEvent>,
+    pub(crate) output: OutputFiles,
+    pub(crate) trackers: Trackers,
+    pub(crate) chain_builder: ChainBuilder,
+    /// What is read of the live target.
+    pub(crate) live: Arc<LiveReadings>,
 }
 
 /// The trackers that measure how far the samples represent what happened.
@@ -127,19 +130,21 @@ impl Session {
     /// If no record comes, the rings may hold records this old, in nanoseconds.
     const UNREAD: u64 = 500_000_000;
 
-    pub(crate) fn new(
-        format: RecordFormat,
-        events: Vec<SessionEvent>,
-        output: OutputFiles,
-        trackers: Trackers,
-        (chain_builder, python): (ChainBuilder, Arc<LiveReadings>),
-    ) -> Self {
+    pub(crate) fn new(input: SessionInput) -> Self {
+        let SessionInput {
+            format,
+            events,
+            output,
+            trackers,
+            chain_builder,
+            live,
+        } = input;
         Self {
             format,
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
-            python: PythonFrames::new(python),
+            python: PythonFrames::new(live),
             python_maps: Vec::new(),
             processes: Processes::default(),
             modules: Modules::default(),

@@ -23,6 +23,15 @@ pub(super) struct Statistics {
     starting: HashMap<Pid, Box<str>>,
 }
 
+/// Losses that are known already.
+#[derive(Debug, Default)]
+pub(super) struct KnownLosses {
+    /// The reader's counters when last read.
+    pub(super) reader: ReaderCounts,
+    /// Lost samples that records have reported.
+    pub(super) reported: u64,
+}
+
 impl Statistics {
     pub(super) fn count(&mut self, record: &Record<'_>) {
         let losses = &mut self.quality.losses;
