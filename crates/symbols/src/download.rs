@@ -4,8 +4,8 @@ use std::sync::Mutex;
 
 use crate::debuginfod::{Client, Kind};
 use crate::files::SymbolFiles;
+use crate::files::locate;
 use crate::found::Found;
-use crate::locate;
 use crate::options::{Debuginfod, SymbolOptions};
 use crate::progress::Watch;
 

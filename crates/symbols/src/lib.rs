@@ -5,6 +5,16 @@
 //! naming addresses in it. What could not be named comes back with the reason and a remedy in
 //! [`ModuleStatus`].
 //!
+//! ```text
+//!   Query ─▶ symbolizer    the file that ran, and those with its symbols    files/, debuginfod/
+//!                          its lines and inlined functions                  dwarf/
+//!                          or else its symbols and unwind tables            table/
+//!                          the kernel's symbols; code made at run time      kernel/, jit/
+//!                          symbols that the recording carries               embedded/
+//!                          names as people write them                       names/
+//!                             └─▶ Resolved
+//! ```
+//!
 //! ```
 //! use prof_model::Module;
 //! use prof_symbols::{Query, Source, SymbolOptions, Symbolizer};
@@ -45,39 +55,29 @@ mod debuginfod;
 mod download;
 mod dwarf;
 mod embedded;
-mod fde;
 mod files;
 mod found;
 mod function_code;
 mod image;
 mod jit;
 mod kernel;
-mod locate;
-mod minidebug;
 mod module;
 mod names;
-mod neighbours;
 mod options;
-mod plt;
 mod progress;
 mod query;
-mod readable;
-mod separate;
-mod shorten;
 mod status;
-mod symbol;
 mod symbolizer;
 mod table;
-mod vdso;
 
 pub use ambiguous_paths::AmbiguousPaths;
 pub use code::{Code, CodeError, Machine};
 pub use embedded::{EmbeddedError, EmbeddedSymbols};
 pub use names::demangle;
+pub use names::readable::{is_async_plumbing, readable};
+pub use names::shorten::shorten;
 pub use options::{Debuginfod, Demangle, Places, RecordedKernel, SymbolOptions};
 pub use progress::{Progress, Watch};
 pub use query::{Detail, Query, Resolved, Source, SymbolFrame};
-pub use readable::{is_async_plumbing, readable};
-pub use shorten::shorten;
 pub use status::ModuleStatus;
 pub use symbolizer::Symbolizer;

@@ -8,7 +8,6 @@ use prof_model::FileOffset;
 use rayon::prelude::*;
 
 use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
-use crate::fde::UnwindTables;
 use crate::files::SymbolFiles;
 use crate::image::Image;
 use crate::names::SharedNames;
@@ -16,6 +15,7 @@ use crate::options::{Demangle, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;
 use crate::table::SymbolTable;
+use crate::table::fde::UnwindTables;
 
 /// So many addresses are looked up in one go by one thread: enough that units are hardly ever
 /// parsed twice, few enough that all threads have work.

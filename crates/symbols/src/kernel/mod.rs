@@ -19,8 +19,8 @@ use prof_model::{BuildId, ElfAddress, FileOffset};
 
 use crate::code::{Code, CodeError, Machine};
 use crate::files::SymbolFiles;
+use crate::files::locate;
 use crate::image::Image;
-use crate::locate;
 use crate::module;
 use crate::names::SharedNames;
 use crate::options::SymbolOptions;

@@ -7,10 +7,10 @@ use prof_filemap::MappedFile;
 use prof_model::{BuildId, Module, ModuleKind};
 use prof_procfs::without_deleted;
 
+use crate::files::vdso;
 use crate::image::Image;
 use crate::options::{Places, SymbolOptions};
 use crate::status::ModuleStatus;
-use crate::vdso;
 
 /// A file that was found and is the right one.
 pub(crate) struct Located {

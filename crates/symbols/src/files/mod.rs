@@ -1,15 +1,18 @@
 //! The files that together contain the symbols of one module.
 
+pub(crate) mod locate;
+mod minidebug;
+mod separate;
+mod vdso;
+
 use std::path::Path;
 
 use prof_filemap::MappedFile;
 
 use crate::debuginfod::{Client, Kind, Problem};
+use crate::files::locate::Located;
 use crate::image::Image;
-use crate::locate::{self, Located};
-use crate::minidebug;
 use crate::options::SymbolOptions;
-use crate::separate;
 use crate::status::ModuleStatus;
 
 /// The bytes of all files with symbols of one module.

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use object::Object;
 use prof_model::BuildId;
 
+use crate::files::locate::{self, Located};
 use crate::image::Image;
-use crate::locate::{self, Located};
 
 /// The debug file of the file that ran, if there is one in these directories or beside it.
 pub(crate) fn debug_file(

@@ -1,5 +1,8 @@
 //! Linker names to names for people, each once.
 
+pub(crate) mod readable;
+pub(crate) mod shorten;
+
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -7,8 +10,8 @@ use std::sync::Arc;
 
 use gimli::{EndianSlice, RunTimeEndian};
 
+use crate::names::readable::readable;
 use crate::options::Demangle;
-use crate::readable::readable;
 
 /// Gives out one shared string for each name and each file.
 pub(crate) struct SharedNames {

@@ -10,15 +10,19 @@
 //! size, global over local over weak, fewer leading underscores, the shorter, the alphabetically
 //! first.
 
+pub(crate) mod fde;
+mod neighbours;
+mod plt;
+mod symbol;
+
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
 use crate::image::Image;
-use crate::neighbours::Neighbours;
-use crate::plt;
-use crate::symbol::Symbol;
+use crate::table::neighbours::Neighbours;
+use crate::table::symbol::Symbol;
 
 /// Functions by address.
 #[derive(Default)]

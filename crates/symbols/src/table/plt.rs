@@ -15,7 +15,7 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTabl
 use object::{RelocationTarget, SymbolIndex};
 
 use crate::image::Image;
-use crate::symbol::Symbol;
+use crate::table::symbol::Symbol;
 
 /// The stubs of a file, of those sections that hold an address.
 pub(crate) fn stubs<'data>(image: &Image<'data>, addresses: &[u64]) -> Vec<Symbol<'data>> {
