@@ -21,8 +21,13 @@ const JUMPS: usize = 64;
 
 /// The rule for the code at `target`.
 pub(in crate::arch) fn analyze(code: Code<'_>, target: u64, entry: u64) -> Rule {
-    let mut bytes = [0; SIGNAL_RETURN.len()];
-    if code(target, &mut bytes) == bytes.len() && bytes == SIGNAL_RETURN {
+    let mut returns_from_signal = |start| {
+        let mut bytes = [0; SIGNAL_RETURN.len()];
+        code(start, &mut bytes) == bytes.len() && bytes == SIGNAL_RETURN
+    };
+    // Behind its instructions, the thread is in the system call, which has restored nothing yet.
+    let call = target.checked_sub(SIGNAL_RETURN.len() as u64);
+    if returns_from_signal(target) || call.is_some_and(&mut returns_from_signal) {
         return Rule::SignalReturn;
     }
     if entry != 0 && is_program_entry(code, target, entry) {
@@ -257,8 +262,9 @@ mod tests {
 
     fn analyze_at(bytes: &[u8], offset: u64, entry: u64) -> Rule {
         let mut code = |address: u64, buffer: &mut [u8]| {
-            let rest = usize::try_from(address - TEXT)
-                .ok()
+            let rest = address
+                .checked_sub(TEXT)
+                .and_then(|at| usize::try_from(at).ok())
                 .and_then(|at| bytes.get(at..))
                 .unwrap_or_default();
             let count = rest.len().min(buffer.len());
@@ -355,6 +361,10 @@ mod tests {
     #[test]
     fn known_places() {
         assert_eq!(analyze_at(&SIGNAL_RETURN, 0, 0), Rule::SignalReturn);
+        // In the system call, which never returns there.
+        let code = [&SIGNAL_RETURN[..], &[0x0f, 0x1f, 0, 0xc3]].concat();
+        assert_eq!(analyze_at(&code, 9, 0), Rule::SignalReturn);
+        assert_ne!(analyze_at(&code, 12, 0), Rule::SignalReturn);
         // mov %rsp,%rdi; call +0; hlt; ret
         let code = [0x48, 0x89, 0xe7, 0xe8, 0, 0, 0, 0, 0xf4, 0xc3];
         assert_eq!(analyze_at(&code, 8, TEXT), Rule::ProgramEntry);
