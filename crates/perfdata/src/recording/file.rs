@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::attr::{Attr, EventDescription};
 use crate::bytes::Bytes;
 use crate::error::Error;
-use crate::features::Features;
-use crate::features_read::{self, EventName};
+use crate::features::read::EventName;
+use crate::features::{self, Features};
 
 /// The content of the sections around the records.
 #[derive(Debug, Default)]
@@ -127,10 +127,10 @@ fn read_features(file: &[u8], table: usize, bits: [u8; 32], opened: &mut Opened)
         };
         end = end.max(content.end);
         let content = file.get(content).unwrap_or_default();
-        if feature == features_read::EVENT_DESC {
-            opened.names = features_read::event_names(content);
+        if feature == features::read::EVENT_DESC {
+            opened.names = features::read::event_names(content);
         } else {
-            features_read::read(feature, content, &mut opened.features);
+            features::read::read(feature, content, &mut opened.features);
         }
     }
     let rest = file.get(end..).unwrap_or_default();

@@ -6,8 +6,8 @@ use crate::abi::{OWN_FEATURE, record_type};
 use crate::attr::{Attr, EventDescription};
 use crate::bytes::Bytes;
 use crate::error::Error;
-use crate::features::Features;
-use crate::features_read::{self, EventName};
+use crate::features::read::EventName;
+use crate::features::{self, Features};
 use crate::format::RecordFormat;
 use crate::header::RecordHeader;
 
@@ -59,8 +59,8 @@ impl Announcements {
     }
 
     fn feature(&mut self, header: RecordHeader, record: &[u8]) {
-        if let Some((features_read::EVENT_DESC, content)) = header_feature(header, record) {
-            self.names.extend(features_read::event_names(content));
+        if let Some((features::read::EVENT_DESC, content)) = header_feature(header, record) {
+            self.names.extend(features::read::event_names(content));
         }
         read_feature(header, record, &mut self.features);
     }
@@ -69,9 +69,9 @@ impl Announcements {
 /// Reads PERF_RECORD_HEADER_FEATURE, prof's replacement for it, and PERF_RECORD_HEADER_BUILD_ID.
 pub(super) fn read_feature(header: RecordHeader, record: &[u8], features: &mut Features) {
     if let Some((feature, content)) = header_feature(header, record) {
-        features_read::read(feature, content, features);
+        features::read::read(feature, content, features);
     } else if header.kind == record_type::HEADER_BUILD_ID {
-        features_read::build_ids(record, features);
+        features::read::build_ids(record, features);
     }
 }
 

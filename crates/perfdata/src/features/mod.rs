@@ -1,5 +1,8 @@
 //! Facts about the machine and the run, in sections after the samples.
 
+pub(crate) mod read;
+pub(crate) mod write;
+
 use std::ffi::OsString;
 
 use prof_model::{BuildId, Pid, Quality};

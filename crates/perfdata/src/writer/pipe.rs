@@ -2,8 +2,7 @@
 
 use crate::abi::{OWN_FEATURE, record_type};
 use crate::attr::EventDescription;
-use crate::features::{Compression, Features, feature};
-use crate::features_write;
+use crate::features::{self, Compression, Features, feature};
 use crate::header::RecordHeader;
 
 /// The data before the records: the short header, the events, and facts about the machine.
@@ -20,7 +19,7 @@ pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8>
         body.truncate(LONGEST / 8 * 8);
         record(&mut out, record_type::HEADER_ATTR, &body);
     }
-    for (number, content) in features_write::sections(features, events) {
+    for (number, content) in features::write::sections(features, events) {
         if number != feature::BUILD_ID {
             put_feature(&mut out, number, &content);
         }
@@ -31,7 +30,7 @@ pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8>
 /// How the records that follow are packed.
 pub(crate) fn compression(compression: Compression) -> Vec<u8> {
     let mut out = Vec::new();
-    let (number, content) = features_write::compression(compression);
+    let (number, content) = features::write::compression(compression);
     put_feature(&mut out, number, &content);
     out
 }
@@ -39,7 +38,7 @@ pub(crate) fn compression(compression: Compression) -> Vec<u8> {
 /// The data after the records: build ids and quality.
 pub(crate) fn end(features: &Features, events: &[EventDescription]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (number, content) in features_write::sections(features, events) {
+    for (number, content) in features::write::sections(features, events) {
         match number {
             feature::BUILD_ID => put_build_ids(&mut out, &content),
             feature::QUALITY => put_own_feature(&mut out, number, &content),

@@ -1,14 +1,15 @@
 //! Writes a recording.
 
+mod pipe;
+pub(crate) mod rewrite;
+
 use std::io::{Seek, SeekFrom, Write};
 
 use crate::attr::{Attr, EventDescription};
 use crate::encode;
 use crate::error::WriteError;
-use crate::features::Features;
-use crate::features_write;
+use crate::features::{self, Features};
 use crate::pack::Packer;
-use crate::pipe_write;
 
 /// Writes a recording that is valid from its first bytes on: the file of a killed or failed program
 /// can be read up to the last written record.
@@ -90,7 +91,7 @@ impl<W: Write + Seek> Writer<W> {
         events: &[EventDescription],
         features: &Features,
     ) -> Result<Self, WriteError> {
-        out.write_all(&pipe_write::start(features, events))?;
+        out.write_all(&pipe::start(features, events))?;
         Ok(Self::behind(out, events, None))
     }
 
@@ -115,8 +116,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn compressed(mut self, level: i32) -> Result<Self, WriteError> {
         let packer = Packer::new(level)?;
         if self.data_start.is_none() {
-            self.out
-                .write_all(&pipe_write::compression(packer.described()))?;
+            self.out.write_all(&pipe::compression(packer.described()))?;
         }
         self.packer = Some(packer);
         Ok(self)
@@ -194,7 +194,7 @@ impl<W: Write + Seek> Writer<W> {
         }
         let Some(data_start) = self.data_start else {
             self.flush()?;
-            self.put(&pipe_write::end(features, &self.events))?;
+            self.put(&pipe::end(features, &self.events))?;
             self.out.flush()?;
             return Ok(self.out);
         };
@@ -240,7 +240,7 @@ impl<W: Write + Seek> Writer<W> {
     ) -> Result<[u8; 32], WriteError> {
         let mut features = features.clone();
         features.compression = self.packer.as_ref().map(Packer::described);
-        let sections = features_write::sections(&features, &self.events);
+        let sections = features::write::sections(&features, &self.events);
         let table = Self::SECTION * sections.len() as u64;
         let mut bits = [0; 32];
         let mut bytes = Vec::new();

@@ -1,5 +1,7 @@
 //! Bytes to records.
 
+mod sample;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -12,7 +14,7 @@ use crate::bytes::Bytes;
 use crate::error::RecordError;
 use crate::format::{RecordFormat, sample_id_all};
 use crate::header::RecordHeader;
-use crate::parse_sample::parse_sample;
+use crate::parse::sample::parse_sample;
 use crate::read::ReadValues;
 use crate::record::{
     Cgroup, Comm, Ksymbol, Lost, Mmap, Namespaces, Read, Record, Switch, Task, Throttle,
