@@ -91,16 +91,16 @@ impl Session {
             processes: &self.processes,
             modules: &self.modules,
         };
-        let mut note = (self.chain_builder).chain(sample, entry.tail, known, &mut self.chain);
+        let unwound = (self.chain_builder).chain(sample, entry.tail, known, &mut self.chain);
         if weight.is_of_mappings() && self.is_internal(sample.pid) {
             return None;
         }
         self.feedback.unwound += 1;
-        self.feedback.deep += u32::from(note.remote_read > 0);
+        self.feedback.deep += u32::from(unwound.note.remote_read > 0);
         // If the dump is not full, the reader can read no more: an early reading changes nothing.
-        let changed =
-            StackCopy::full(sample).is_some() && self.chain_builder.needed_prompt_wakeup(note);
+        let changed = StackCopy::full(sample).is_some() && unwound.needed_prompt_wakeup();
         self.feedback.changed += u32::from(changed);
+        let mut note = unwound.note;
         let python = self.add_python(sample, entry, &mut note);
         self.mark(sample);
         let stop = self.stop(sample, note.end);

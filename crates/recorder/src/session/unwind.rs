@@ -34,8 +34,14 @@ struct UserUnwinder {
     java: JavaMachines,
     /// The kernel's own chain of the sample's user stack.
     kernel_callchain: Vec<u64>,
-    /// Whether the tail of the last stack differed from that of the sample before.
-    changed: bool,
+}
+
+/// How the user's part of a chain was unwound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChainOutcome {
+    pub(crate) note: StackNote,
+    /// Whether the tail of the stack differed from that of the thread's sample before.
+    tail_changed: bool,
 }
 
 /// The user stack that came with a sample.
@@ -64,7 +70,6 @@ impl ChainBuilder {
                 }),
                 java: java_machines(),
                 kernel_callchain: Vec::new(),
-                changed: false,
             },
             unknown: Process::default(),
             unwinds: true,
@@ -82,26 +87,14 @@ impl ChainBuilder {
         self.users.java.forget(pid);
     }
 
-    /// Whether the last stack needed an early reading: it was deeper than its dump, and the tail
-    /// had changed since the sample before.
-    pub(crate) fn needed_prompt_wakeup(&self, note: StackNote) -> bool {
-        match note.end {
-            StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
-            // A dump of another moment is always incomplete.
-            StackEnd::StaleRegisters => false,
-            _ => self.users.changed,
-        }
-    }
-
-    /// Replaces `chain` by that of the sample. Returns how the user's part ended.
+    /// Replaces `chain` by that of the sample.
     pub(crate) fn chain(
         &mut self,
         sample: &Sample<'_>,
         tail: Option<(StackTail, &[u8])>,
         known: KnownMappings<'_>,
         chain: &mut Vec<u64>,
-    ) -> StackNote {
-        self.users.changed = false;
+    ) -> ChainOutcome {
         let kernel_frames = self.users.split(sample, chain);
         let in_kernel = sample.mode.is_kernel();
         let saved = sample.user_registers();
@@ -113,12 +106,12 @@ impl ChainBuilder {
             modules: known.modules,
         };
         let Some(registers) = entry.registers(saved) else {
-            return StackNote::new(StackEnd::NoUserState);
+            return ChainOutcome::without_tail(StackNote::new(StackEnd::NoUserState));
         };
         chain.push(context::USER);
         if !self.unwinds {
             chain.extend(registers.instruction_pointer());
-            return StackNote::new(StackEnd::NotUnwound);
+            return ChainOutcome::without_tail(StackNote::new(StackEnd::NotUnwound));
         }
         let stack = UserStack {
             tid: sample.tid,
@@ -127,11 +120,32 @@ impl ChainBuilder {
             tail,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
-        let note = entry.finish(unwound, kernel_frames, sample.ip, chain);
+        let note = entry.finish(unwound.note, kernel_frames, sample.ip, chain);
         if chain.last() == Some(&context::USER) {
             chain.pop();
         }
-        note
+        ChainOutcome { note, ..unwound }
+    }
+}
+
+impl ChainOutcome {
+    /// That of a stack whose tail was not read, or did not change.
+    fn without_tail(note: StackNote) -> Self {
+        Self {
+            note,
+            tail_changed: false,
+        }
+    }
+
+    /// Whether the stack needed an early reading: it was deeper than its dump, and the tail had
+    /// changed since the sample before.
+    pub(crate) fn needed_prompt_wakeup(self) -> bool {
+        match self.note.end {
+            StackEnd::TruncatedDump | StackEnd::UnreadableMemory | StackEnd::Stale => true,
+            // A dump of another moment is always incomplete.
+            StackEnd::StaleRegisters => false,
+            _ => self.tail_changed,
+        }
     }
 }
 
@@ -154,7 +168,7 @@ impl UserUnwinder {
         registers: &UserRegisters,
         stack: &UserStack<'_>,
         chain: &mut Vec<u64>,
-    ) -> StackNote {
+    ) -> ChainOutcome {
         let now = SampledStack {
             start: stack.dump.start,
             dump: stack.dump.bytes,
@@ -186,9 +200,12 @@ impl UserUnwinder {
             false => Some(self.threads.entry(stack.tid)),
         };
         let Some(DeepThread { tail_change, .. }) = thread else {
-            return unwound;
+            return ChainOutcome::without_tail(unwound);
         };
-        self.changed = tail_change.changes(tail_frames);
+        let outcome = ChainOutcome {
+            note: unwound,
+            tail_changed: tail_change.changes(tail_frames),
+        };
         tail_change.is_ambiguous |= contradicts_snapshot;
         let is_proven = now.is_prompt() && !has_recalled;
         let is_ambiguous = match left_dump {
@@ -196,14 +213,15 @@ impl UserUnwinder {
             None => !is_proven && tail_change.is_ambiguous,
         };
         if unwound.remote_read == 0 {
-            return unwound;
+            return outcome;
         }
         if is_ambiguous {
             chain.truncate(first_of_tail);
-            return StackNote::new(match left_dump {
+            let note = StackNote::new(match left_dump {
                 Some(_) => StackEnd::OtherStack,
                 None => StackEnd::Stale,
             });
+            return ChainOutcome { note, ..outcome };
         }
         // A tail that was read when the overlap had changed is of another moment.
         if stack.tail.is_some() && is_whole && now.joins() && !has_recalled {
@@ -213,7 +231,7 @@ impl UserUnwinder {
             };
             self.threads.remember(stack.tid, &now, frames);
         }
-        unwound
+        outcome
     }
 }
 
@@ -224,41 +242,5 @@ fn dump<'a>(sample: &Sample<'a>, saved: Option<&UserRegisters>) -> StackDump<'a>
         start: saved.and_then(|saved| saved.stack_pointer()).unwrap_or(0),
         bytes: stack.map_or(&[], |stack| stack.bytes),
         full: stack.is_some_and(|stack| stack.is_full()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use prof_perfdata::encode::{self, NewSample};
-    use prof_perfdata::{Attr, EventDescription, Record, RecordFormat, SampleType};
-
-    use super::*;
-
-    #[test]
-    fn a_sample_without_a_user_stack_has_no_tail_that_changed() {
-        let event = EventDescription {
-            attr: Attr {
-                sample_type: SampleType::IP | SampleType::TID,
-                ..Attr::default()
-            },
-            name: "cycles".into(),
-            ids: Vec::new(),
-        };
-        let mut bytes = Vec::new();
-        encode::sample(&mut bytes, &event.attr, &NewSample::default()).expect("it fits");
-        let format = RecordFormat::new(std::slice::from_ref(&event)).expect("one event");
-        let Ok(Record::Sample(sample)) = format.parse(&bytes) else {
-            panic!("a sample");
-        };
-        let mut builder = ChainBuilder::new(None);
-        // That of the sample before had changed.
-        builder.users.changed = true;
-        let known = KnownMappings {
-            processes: &Processes::default(),
-            modules: &Modules::default(),
-        };
-        let note = builder.chain(&sample, None, known, &mut Vec::new());
-        assert_eq!(note.end, StackEnd::NoUserState);
-        assert!(!builder.needed_prompt_wakeup(note));
     }
 }
