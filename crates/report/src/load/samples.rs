@@ -107,7 +107,7 @@ impl Collector {
                 tid,
                 cpu: sample.cpu,
                 event: u16::try_from(event).unwrap_or(u16::MAX),
-                period: self.corrections.apply(event, (process, pid, tid), period),
+                period: self.corrections.apply(event, owner, tid, period),
                 count: 1,
                 name,
                 stack,

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use prof_model::{Coverage, Pid, Process, Quality, Tid};
+use prof_model::{Coverage, Quality, Tid};
 use prof_perfdata::EventDescription;
+
+use super::intern::Owner;
 
 /// The factors of samples' weights, by the names of their process and thread, where
 /// the recorder knows that too little or too much was sampled ([`Coverage::correction`]).
@@ -55,28 +57,19 @@ impl Corrections {
     }
 
     /// The weight of a sample of this event and thread.
-    pub(super) fn apply(
-        &mut self,
-        event: usize,
-        (process, pid, tid): (Option<&Process>, Pid, Tid),
-        weight: u64,
-    ) -> u64 {
+    pub(super) fn apply(&mut self, event: usize, owner: Owner<'_>, tid: Tid, weight: u64) -> u64 {
         let covered = self.covered.is_none() || self.number == Some(event);
         if self.factors.is_empty() || !covered {
             return weight;
         }
-        match self.correction(process, pid, tid) {
+        match self.correction(owner, tid) {
             Some(correction) => correction.apply(weight),
             None => weight,
         }
     }
 
-    fn correction(
-        &mut self,
-        process: Option<&Process>,
-        pid: Pid,
-        tid: Tid,
-    ) -> Option<&mut Correction> {
+    fn correction(&mut self, owner: Owner<'_>, tid: Tid) -> Option<&mut Correction> {
+        let Owner { pid, process } = owner;
         let process = process?;
         let thread = process.name(pid, tid)?;
         let threads = self
@@ -109,6 +102,13 @@ mod tests {
         Corrections::new(Some(&quality))
     }
 
+    fn owner(processes: &Processes) -> Owner<'_> {
+        Owner {
+            pid: 1,
+            process: processes.get(1),
+        }
+    }
+
     #[test]
     fn weights_of_one_add_up_as_well() {
         let mut processes = Processes::default();
@@ -116,16 +116,16 @@ mod tests {
         processes.rename(1, 2, "worker");
         for used in [1250, 400] {
             let mut corrections = corrections(used);
-            let thread = (processes.get(1), 1, 2);
+            let server = owner(&processes);
             let weights: Vec<u64> = (0..1000)
-                .map(|_| corrections.apply(0, thread, 10))
+                .map(|_| corrections.apply(0, server, 2, 10))
                 .collect();
             let sum: u64 = weights.iter().sum();
             assert!(sum.abs_diff(used * 10) <= 1, "{sum}");
             assert!(weights.iter().max() <= Some(&13), "{weights:?}");
         }
         let mut corrections = corrections(1250);
-        let ones = (0..1000).map(|_| corrections.apply(0, (processes.get(1), 1, 2), 1));
+        let ones = (0..1000).map(|_| corrections.apply(0, owner(&processes), 2, 1));
         assert_eq!(ones.sum::<u64>(), 1250);
     }
 
@@ -135,13 +135,17 @@ mod tests {
         let mut processes = Processes::default();
         processes.rename(1, 1, "server");
         processes.rename(1, 2, "worker");
-        let server = processes.get(1);
-        assert_eq!(corrections.apply(0, (server, 1, 2), 10), 40);
-        assert_eq!(corrections.apply(0, (server, 1, 1), 10), 10);
-        assert_eq!(corrections.apply(0, (None, 1, 2), 10), 10);
+        let server = owner(&processes);
+        let unknown = Owner {
+            process: None,
+            ..server
+        };
+        assert_eq!(corrections.apply(0, server, 2, 10), 40);
+        assert_eq!(corrections.apply(0, server, 1, 10), 10);
+        assert_eq!(corrections.apply(0, unknown, 2, 10), 10);
         corrections.covered = Some("cpu-clock".into());
-        assert_eq!(corrections.apply(1, (server, 1, 2), 10), 10);
+        assert_eq!(corrections.apply(1, server, 2, 10), 10);
         corrections.number = Some(1);
-        assert_eq!(corrections.apply(1, (server, 1, 2), 10), 40);
+        assert_eq!(corrections.apply(1, server, 2, 10), 40);
     }
 }
