@@ -1,17 +1,11 @@
 //! The session: records in the order of time, followed, unwound, written.
 
 pub(crate) mod allocation;
-pub(crate) mod deep_threads;
 pub(crate) mod duplicates;
-pub(crate) mod java;
-pub(crate) mod module_files;
 pub(crate) mod module_hits;
 pub(crate) mod priority;
 pub(crate) mod python;
 pub(crate) mod runtime_finder;
-pub(crate) mod sample_memory;
-pub(crate) mod stack_snapshot;
-pub(crate) mod tail_change;
 pub(crate) mod unwind;
 pub(crate) mod unwind_failures;
 

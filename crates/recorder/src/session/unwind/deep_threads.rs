@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use prof_model::Tid;
 
-use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
-use crate::session::tail_change::TailChange;
+use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
+use crate::session::unwind::tail_change::TailChange;
 
 /// A few threads whose stacks were deeper than their dumps.
 #[derive(Debug)]

@@ -8,8 +8,8 @@ use prof_model::Pid;
 use prof_unwinder::{JitCode, Memory};
 
 use crate::live::stack_tail::TailReader;
-use crate::session::java::JavaMachine;
-use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
+use crate::session::unwind::java::JavaMachine;
+use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
 
 /// The target's memory: the part that a watcher or the reader read after the sample, otherwise that
 /// of the live target.

@@ -1,15 +1,22 @@
 //! One sample's call chain: the kernel's part unchanged, the user's unwound.
 
+mod deep_threads;
+mod java;
+mod module_files;
+mod sample_memory;
+mod stack_snapshot;
+mod tail_change;
+
 use prof_model::{Modules, Pid, Process, Processes, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
 use crate::queue::message::StackTail;
-use crate::session::deep_threads::{DeepThread, DeepThreads};
-use crate::session::java::{JavaMachine, JavaMachines, java_machines};
-use crate::session::module_files::LiveFiles;
-use crate::session::sample_memory::SampleMemory;
-use crate::session::stack_snapshot::{SampledStack, StackSnapshot};
+use crate::session::unwind::deep_threads::{DeepThread, DeepThreads};
+use crate::session::unwind::java::{JavaMachine, JavaMachines, java_machines};
+use crate::session::unwind::module_files::LiveFiles;
+use crate::session::unwind::sample_memory::SampleMemory;
+use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
 
 /// The mappings, by the records so far.
 #[derive(Clone, Copy)]
