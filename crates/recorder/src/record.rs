@@ -372,7 +372,7 @@ fn summary(options: &Options, opened: &Opened, recorded: Recorded) -> Result<Sum
         exit: outcome.exit,
         stopped_by: outcome.stopped_by,
         left_running: outcome.left_running,
-        kept: finished.kept.into(),
+        pinned: finished.pinned.into(),
         wakeups: Wakeups {
             session: session_wakeups,
             ..outcome.wakeups

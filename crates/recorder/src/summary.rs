@@ -32,7 +32,7 @@ pub struct Summary {
     /// Whether the command did not end after that signal, and was left running after another one.
     pub left_running: bool,
     /// Pinned files with symbols for the recording, which only we can still open.
-    pub kept: Arc<PinnedFiles>,
+    pub pinned: Arc<PinnedFiles>,
     /// How often prof itself woke, and why.
     pub wakeups: Wakeups,
 }

@@ -25,7 +25,7 @@ use crate::flags::{ServerFlags, SymbolFlags};
 use crate::output::replace_file;
 use crate::progress::{Bar, with_line};
 
-use places::{Kept, Living};
+use places::{Living, PinnedPlaces};
 
 pub(crate) use live::LiveSymbols;
 pub(crate) use unnamed::unnamed;
@@ -131,24 +131,24 @@ pub(crate) fn embed(input: &Path, output: &Path, flags: &SymbolFlags) -> Result<
 /// # Errors
 ///
 /// It cannot be read or written.
-pub(crate) fn embed_kept(
+pub(crate) fn embed_pinned(
     recording: &Path,
-    kept: &Arc<PinnedFiles>,
+    pinned: &Arc<PinnedFiles>,
     perf_maps: &BTreeSet<Pid>,
 ) -> Result<BTreeSet<Pid>> {
     let profile = loading(StackCopies::Unwind, false, |options| {
         options.native = true;
         Ok(prof_report::load(Recording::open(recording)?, options)?)
     })?;
-    let kept = Kept(Arc::clone(kept));
+    let pinned = PinnedPlaces(Arc::clone(pinned));
     let mut options = options(&profile, &SymbolFlags::default(), Detail::Inlines)?;
-    options.debug_dirs.extend(kept.debug_dirs());
-    let wanted = Kept(Arc::clone(&kept.0));
+    options.debug_dirs.extend(pinned.debug_dirs());
+    let wanted = PinnedPlaces(Arc::clone(&pinned.0));
     let wanted = |source: Source<'_>| match source {
         Source::Jit { pid } if perf_maps.contains(&pid) => true,
         _ => wanted.has(source),
     };
-    let symbolizer = Symbolizer::new(options).with_places(kept);
+    let symbolizer = Symbolizer::new(options).with_places(pinned);
     let symbols = progress::shown(|watch| StoredNames::some(&profile, &symbolizer, wanted, watch));
     store(recording, recording, &symbols)?;
     let ended = profile.thread_lifetimes.by_thread();

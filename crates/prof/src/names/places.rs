@@ -95,9 +95,9 @@ impl Places for Living {
 
 /// Files that the recorder kept open, in its own process.
 #[derive(Debug)]
-pub(super) struct Kept(pub(super) Arc<PinnedFiles>);
+pub(super) struct PinnedPlaces(pub(super) Arc<PinnedFiles>);
 
-impl Kept {
+impl PinnedPlaces {
     fn root(&self, index: usize) -> Option<PathBuf> {
         Some(descriptor(&self.0.roots.get(index)?.directory))
     }
@@ -122,10 +122,10 @@ impl Kept {
     }
 }
 
-impl Places for Kept {
+impl Places for PinnedPlaces {
     fn candidates(&self, module: &Module) -> Vec<PathBuf> {
         let mut files = self.0.files.iter();
-        let Some((_, file)) = files.find(|(kept, _)| is_same(kept, module)) else {
+        let Some((_, file)) = files.find(|(pinned, _)| is_same(pinned, module)) else {
             return Vec::new();
         };
         let file = descriptor(file);
@@ -159,14 +159,14 @@ fn writer(path: &Path) -> Option<Pid> {
 
 /// Whether a module of the recording is this one of the recorder, which may lack a build id.
 /// Without one, only the inode tells several files of one path apart.
-fn is_same(kept: &Module, module: &Module) -> bool {
-    let is_other_file = match (kept.identity, module.identity) {
-        (Some(kept), Some(module)) => !kept.may_be(&module),
+fn is_same(pinned: &Module, module: &Module) -> bool {
+    let is_other_file = match (pinned.identity, module.identity) {
+        (Some(pinned), Some(module)) => !pinned.may_be(&module),
         _ => false,
     };
-    kept.path == module.path
+    pinned.path == module.path
         && !is_other_file
-        && (kept.build_id.is_none() || kept.build_id == module.build_id)
+        && (pinned.build_id.is_none() || pinned.build_id == module.build_id)
 }
 
 fn below(root: &Path, path: &Path) -> PathBuf {

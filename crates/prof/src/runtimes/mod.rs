@@ -82,13 +82,13 @@ impl RuntimeHelp {
             let written = written.changed_since(&self.before);
             maps.extend(written.filter(|map| asked.contains(&map.pid)));
         }
-        if maps.is_empty() && summary.kept.is_empty() {
+        if maps.is_empty() && summary.pinned.is_empty() {
             return;
         }
         let pids: BTreeSet<Pid> = maps.iter().map(|map| map.pid).collect();
         let mut recorded = BTreeSet::new();
         for file in &summary.files {
-            match names::embed_kept(file, &summary.kept, &pids) {
+            match names::embed_pinned(file, &summary.pinned, &pids) {
                 Ok(found) => recorded.extend(found),
                 Err(error) => {
                     let context = "cannot store the symbols of files that will be gone later";

@@ -114,7 +114,7 @@ pub(crate) enum StackWork {
 pub(crate) struct Finished {
     /// The quality of all files.
     pub(crate) quality: Quality,
-    pub(crate) kept: PinnedFiles,
+    pub(crate) pinned: PinnedFiles,
     pub(crate) written: Written,
     /// Whether the last file could be completed.
     pub(crate) ended: Result<(), WriteError>,
@@ -378,7 +378,7 @@ impl Session {
         let SessionOutput { files, total, .. } = self.output;
         Finished {
             quality: with_coverage(total.quality),
-            kept: self.file_pinner.finish(&self.modules),
+            pinned: self.file_pinner.finish(&self.modules),
             written: files.written(),
             ended,
         }
