@@ -1,5 +1,9 @@
 //! A process or thread, by its folder in /proc.
+//!
+//! The main thread of a process may end before its others (`pthread_exit` in `main`). It stays
+//! listed, but what the threads share is then seen only in the folders of the others.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -125,7 +129,7 @@ impl Task {
 
     /// The words of its command line; none if it has ended.
     pub fn arguments(&self) -> Vec<Vec<u8>> {
-        let line = self.read("cmdline").unwrap_or_default();
+        let line = self.read_shared("cmdline").unwrap_or_default();
         let words = line.split_inclusive(|&byte| byte == 0);
         words
             .map(|word| word.strip_suffix(b"\0").unwrap_or(word).to_vec())
@@ -137,18 +141,26 @@ impl Task {
     /// # Errors
     /// It has ended, or may not be read.
     pub fn maps(&self) -> Result<Maps, Error> {
-        Ok(Maps(self.read("maps")?))
+        Ok(Maps(self.read_shared("maps")?))
     }
 
-    /// The threads of this process, in ascending order.
+    /// The threads of this process that have not ended, in ascending order.
     ///
     /// # Errors
-    /// There is no such process, or it may not be read.
+    /// There is no such process, all its threads have ended, or it may not be read.
     pub fn threads(&self) -> Result<Vec<i32>, Error> {
         let path = self.folder.join("task");
-        let threads = numbers_in(&path).and_then(|threads| match threads.is_empty() {
-            true => Err(io::ErrorKind::NotFound.into()),
-            false => Ok(threads),
+        let threads = numbers_in(&path).and_then(|mut threads| {
+            if self.stat().is_ok_and(|stat| stat.state.has_ended()) {
+                threads.retain(|tid| {
+                    let folder = path.join(tid.to_string());
+                    !Self { folder }.stat().is_ok_and(|it| it.state.has_ended())
+                });
+            }
+            match threads.is_empty() {
+                true => Err(io::ErrorKind::NotFound.into()),
+                false => Ok(threads),
+            }
         });
         threads.map_err(|source| Error::Read { path, source })
     }
@@ -177,7 +189,7 @@ impl Task {
 
     /// Its root directory.
     pub fn root(&self) -> PathBuf {
-        self.folder.join("root")
+        self.shared_folder().join("root")
     }
 
     /// A file by its path as this process sees it.
@@ -187,19 +199,20 @@ impl Task {
 
     /// The program that it runs: a link that can be opened even if the file has been removed.
     pub fn exe(&self) -> PathBuf {
-        self.folder.join("exe")
+        self.shared_folder().join("exe")
     }
 
     /// The file mapped at these addresses, whichever file now has its path. Opening it takes
     /// privileges that plain users lack.
     pub fn mapped_file(&self, addresses: &Range<u64>) -> PathBuf {
         let Range { start, end } = addresses;
-        self.folder.join(format!("map_files/{start:x}-{end:x}"))
+        self.shared_folder()
+            .join(format!("map_files/{start:x}-{end:x}"))
     }
 
     /// The file that represents one of its namespaces.
     pub fn namespace(&self, kind: Namespace) -> PathBuf {
-        self.folder.join(kind.link().0)
+        self.shared_folder().join(kind.link().0)
     }
 
     /// Whether it is in the machine's first namespace of this kind; `None` if that is unknown.
@@ -212,6 +225,28 @@ impl Task {
     fn read(&self, name: &str) -> Result<Vec<u8>, Error> {
         let path = self.folder.join(name);
         fs::read(&path).map_err(|source| Error::Read { path, source })
+    }
+
+    fn read_shared(&self, name: &str) -> Result<Vec<u8>, Error> {
+        let path = self.shared_folder().join(name);
+        fs::read(&path).map_err(|source| Error::Read { path, source })
+    }
+
+    /// The folder that shows what the threads of a process share: memory, directories, namespaces.
+    fn shared_folder(&self) -> Cow<'_, Path> {
+        let shows = |folder: &Path| match fs::read_link(folder.join("root")) {
+            // What may not be read is there.
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+            Ok(_) => true,
+        };
+        if shows(&self.folder) {
+            return Cow::Borrowed(&self.folder);
+        }
+        // Not the folders below `task`, which have no `map_files`.
+        let threads = self.threads().unwrap_or_default().into_iter();
+        let mut others = threads.map(|tid| Self::of(tid).folder);
+        let other = others.find(|folder| shows(folder));
+        other.map_or(Cow::Borrowed(&self.folder), Cow::Owned)
     }
 
     fn first_number(&self, name: &str) -> Option<u64> {

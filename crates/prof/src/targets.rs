@@ -80,7 +80,8 @@ fn matching(pattern: &Pattern) -> Vec<i32> {
 /// off after 15 bytes.
 fn is_named(pid: i32, pattern: &Pattern) -> bool {
     let process = Task::of(pid);
-    if process.stat().is_ok_and(|stat| stat.state.has_ended()) {
+    let has_ended = || process.threads().is_err();
+    if process.stat().is_ok_and(|stat| stat.state.has_ended()) && has_ended() {
         return false;
     }
     let first = process.program();

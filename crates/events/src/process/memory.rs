@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::ops::Range;
 
-use prof_model::Pid;
+use prof_model::{Pid, Tid};
 use rustix::io::Errno;
 
 /// Reads the memory of a running process (process_vm_readv): allowed for root and, unless it
@@ -11,15 +11,17 @@ use rustix::io::Errno;
 #[derive(Clone, Copy, Debug)]
 pub struct LiveMemory {
     pid: NonZero<Pid>,
+    tid: Tid,
 }
 
 impl LiveMemory {
-    /// The memory of the process `pid`; `None` for no valid process id.
-    pub fn of(pid: Pid) -> Option<Self> {
+    /// The memory of the process `pid`, of which `tid` is a thread; `None` for no valid process
+    /// id. It can be read as long as the main thread or this one lives.
+    pub fn of(pid: Pid, tid: Tid) -> Option<Self> {
         (pid > 0)
             .then(|| NonZero::new(pid))
             .flatten()
-            .map(|pid| Self { pid })
+            .map(|pid| Self { pid, tid })
     }
 
     /// Copies readable memory from `address` on, and returns how many bytes: fewer than the
@@ -90,28 +92,46 @@ impl LiveMemory {
         to: *mut u8,
         length: usize,
     ) -> Result<usize, Errno> {
-        let local = libc::iovec {
-            iov_base: to.cast(),
-            iov_len: length,
-        };
-        // SAFETY: the local vector is the caller's memory, valid for writes; the remote ones are
-        // only numbers to the kernel.
-        let read = unsafe {
-            libc::process_vm_readv(
-                self.pid.get(),
-                &raw const local,
-                1,
-                remote.as_ptr(),
-                remote.len() as libc::c_ulong,
-                0,
-            )
-        };
-        usize::try_from(read).map_err(|_| {
-            Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
-        })
+        // SAFETY: as the caller promises.
+        let read = |id| unsafe { read_by(id, remote, to, length) };
+        match read(self.pid.get()) {
+            // A main thread that has ended has no memory, the others still do.
+            Err(Errno::SRCH) if self.tid > 0 && self.tid != self.pid.get() => read(self.tid),
+            result => result,
+        }
     }
 }
 
+/// Reads the memory of a process by the id of one of its threads.
+///
+/// # Safety
+///
+/// `length` bytes at `to` must be valid for writes.
+unsafe fn read_by(
+    tid: Tid,
+    remote: &[libc::iovec],
+    to: *mut u8,
+    length: usize,
+) -> Result<usize, Errno> {
+    let local = libc::iovec {
+        iov_base: to.cast(),
+        iov_len: length,
+    };
+    // SAFETY: the local vector is the caller's memory, valid for writes; the remote ones are
+    // only numbers to the kernel.
+    let read = unsafe {
+        libc::process_vm_readv(
+            tid,
+            &raw const local,
+            1,
+            remote.as_ptr(),
+            remote.len() as libc::c_ulong,
+            0,
+        )
+    };
+    usize::try_from(read)
+        .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+}
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +139,8 @@ mod tests {
     #[test]
     fn our_own_memory_is_readable_and_null_is_not() {
         let here = [7_u8; 100];
-        let memory = LiveMemory::of(std::process::id() as Pid).expect("a pid");
+        let own = std::process::id() as Pid;
+        let memory = LiveMemory::of(own, own).expect("a pid");
         let mut copy = [0; 100];
         assert_eq!(memory.read(here.as_ptr() as u64, &mut copy), Ok(100));
         assert_eq!(copy, here);
@@ -132,6 +153,6 @@ mod tests {
         let partly = [start..start + 10, 0..10, start..start + 10];
         assert_eq!(memory.read_ranges(&partly, &mut copy), Ok(10));
         assert_eq!(memory.read(0, &mut copy), Err(Errno::FAULT));
-        assert!(LiveMemory::of(0).is_none());
+        assert!(LiveMemory::of(0, 0).is_none());
     }
 }

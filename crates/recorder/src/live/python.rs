@@ -16,6 +16,7 @@ use prof_runtimes::Memory;
 use prof_runtimes::python::{
     Functions, Interpreter, NativeStack, PythonStack, Thread, ThreadStates, Unknown,
 };
+use prof_unwinder::Target;
 
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{PythonReading, SampledThread};
@@ -57,9 +58,16 @@ pub(crate) struct Now {
 }
 
 impl Now {
-    pub(crate) fn of(pid: Pid) -> Option<Self> {
-        let live = LiveMemory::of(pid)?;
+    /// Of a process, of which `tid` is a thread.
+    pub(crate) fn of(pid: Pid, tid: Tid) -> Option<Self> {
+        let live = LiveMemory::of(pid, tid)?;
         Some(Self { live, reads: 0 })
+    }
+
+    /// Of the process of a sample.
+    pub(crate) fn of_target(target: &Target<'_>) -> Option<Self> {
+        let living = target.process.threads().next();
+        Self::of(target.pid, living.unwrap_or(target.pid))
     }
 }
 
@@ -117,7 +125,7 @@ impl PythonReader {
             let stack = Err(NoPython::NotRead);
             return Some(PythonReading { stack });
         }
-        let mut memory = Now::of(thread.pid)?;
+        let mut memory = Now::of(thread.pid, thread.tid)?;
         let mut stack = program.stack(thread, &mut memory, meanwhile);
         program.rest(memory.reads);
         if let Ok(stack) = &mut stack {

@@ -95,7 +95,7 @@ impl TailReader {
     /// Appends the tail for this dump to `out`.
     pub(crate) fn read(&mut self, stack: &StackCopy, out: &mut Vec<u8>) -> Option<StackTail> {
         let end = stack.start.checked_add(stack.length as u64)?;
-        let memory = LiveMemory::of(stack.pid)?;
+        let memory = LiveMemory::of(stack.pid, stack.tid)?;
         let maps = || Task::of(stack.pid).maps().ok();
         let mapping = self.mapping(stack, memory, maps)?;
         let start = overlap(stack)?;
@@ -164,6 +164,7 @@ mod tests {
         let start = here.as_ptr() as u64;
         let part = StackCopy {
             pid: std::process::id() as Pid,
+            tid: std::process::id() as Pid,
             start,
             length: 1024,
         };
@@ -184,6 +185,7 @@ mod tests {
         let here = [0x5a_u8; 4096];
         let part = StackCopy {
             pid: std::process::id() as Pid,
+            tid: std::process::id() as Pid,
             length: 1024,
             start: here.as_ptr() as u64,
         };
@@ -222,12 +224,13 @@ mod tests {
         let address = maps.named("[stack]").map(|entry| entry.addresses.start);
         let stack = StackCopy {
             pid,
+            tid: pid,
             length: 8,
             start: address.expect("a stack"),
         };
         let reads = |tail_reader: &mut TailReader| {
             let mut reads = false;
-            let memory = LiveMemory::of(pid).expect("a pid");
+            let memory = LiveMemory::of(pid, pid).expect("a pid");
             tail_reader.mapping(&stack, memory, || {
                 reads = true;
                 None

@@ -216,7 +216,7 @@ impl BlockedThreadSampler {
             return Some(state);
         };
         self.stack.clear();
-        let copied = LiveMemory::of(pid)?
+        let copied = LiveMemory::of(pid, tid)?
             .append(stack, Self::COPIED, &mut self.stack)
             .ok()?;
         let values = [stack, instruction];
@@ -255,6 +255,7 @@ impl BlockedThreadSampler {
         if copied == Self::COPIED {
             let copy = StackCopy {
                 pid,
+                tid,
                 start: stack,
                 length: copied,
             };

@@ -23,8 +23,14 @@ pub(crate) fn process(pid: Pid, ids: &mut BuildIds, each: &mut dyn FnMut(&Record
     if pid == 0 {
         each(&named(0, 0, b"swapper"));
     }
-    for tid in Task::of(pid).threads().unwrap_or_default() {
+    let threads = Task::of(pid).threads().unwrap_or_default();
+    for &tid in &threads {
         each(&named(pid, tid, &Task::thread(pid, tid).name()));
+    }
+    // The name of a process is that of its main thread, even if only others still run.
+    if !threads.is_empty() && !threads.contains(&pid) {
+        each(&named(pid, pid, &Task::of(pid).name()));
+        each(&exited(pid));
     }
     mappings(pid, ids, |_| true, each);
 }
@@ -36,6 +42,19 @@ fn named(pid: Pid, tid: Tid, name: &[u8]) -> Record<'_> {
         tid,
         exec: false,
         name: OsStr::from_bytes(name),
+    })
+}
+
+/// The EXIT record of a main thread.
+fn exited(pid: Pid) -> Record<'static> {
+    Record::Exit(prof_perfdata::Task {
+        stamp: Stamp::default(),
+        pid,
+        tid: pid,
+        parent_pid: pid,
+        parent_tid: pid,
+        time: 0,
+        existed: false,
     })
 }
 

@@ -41,6 +41,7 @@ pub(crate) enum MessageKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StackCopy {
     pub(crate) pid: Pid,
+    pub(crate) tid: Tid,
     /// The stack pointer: the address of the dump.
     pub(crate) start: u64,
     /// Bytes copied.
@@ -54,6 +55,7 @@ impl StackCopy {
         let registers = sample.user_registers()?;
         Some(Self {
             pid: sample.pid,
+            tid: sample.tid,
             start: registers.stack_pointer()?,
             length: stack.bytes.len(),
         })

@@ -70,7 +70,7 @@ impl<L, R> RuntimeFinder<L, R> {
                 let file = open_mapped(target.pid, module, mapping);
                 file.ok().and_then(self.kind.read)
             });
-            let mut memory = Now::of(target.pid)?;
+            let mut memory = Now::of_target(target)?;
             let (start, file_offset) = (mapping.start.0, mapping.file_offset.0);
             (self.kind.at)(library.as_ref()?, start, file_offset, &mut memory)
         });

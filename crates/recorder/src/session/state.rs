@@ -77,6 +77,10 @@ fn append(out: &mut Vec<u8>, attr: &Attr, record: &Record<'_>) {
     let _ = match record {
         Record::Mmap(mmap) => encode::mmap2(out, attr, mmap),
         Record::Comm(comm) => encode::comm(out, attr, comm),
+        Record::Exit(exit) => {
+            encode::exit(out, attr, exit);
+            Ok(())
+        }
         _ => Ok(()),
     };
 }

@@ -35,7 +35,7 @@ impl<'a> JavaMachine<'a> {
 
     /// The virtual machine of a process at the time of a sample, if it has one.
     pub(crate) fn of(all: &'a mut JavaMachines, target: &Target<'_>, now: u64) -> Option<Self> {
-        let memory = Now::of(target.pid)?;
+        let memory = Now::of_target(target)?;
         all.find(target);
         Some(Self {
             machine: all.get(target.pid)?,

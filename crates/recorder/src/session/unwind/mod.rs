@@ -183,8 +183,13 @@ impl UserUnwinder {
         };
         let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
-        let mut memory = SampleMemory::new(target.pid, now, earlier, &self.kernel_callchain)
-            .with_java(JavaMachine::of(&mut self.java, target, stack.time));
+        let mut memory = SampleMemory::new(
+            (target.pid, stack.tid),
+            now,
+            earlier,
+            &self.kernel_callchain,
+        )
+        .with_java(JavaMachine::of(&mut self.java, target, stack.time));
         let unwound = (self.unwinder).unwind(
             target,
             &UserState {

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
 use prof_events::LiveMemory;
-use prof_model::Pid;
+use prof_model::{Pid, Tid};
 use prof_unwinder::{JitCode, Memory};
 
 use crate::live::stack_tail::TailReader;
@@ -24,15 +24,16 @@ pub(crate) struct SampleMemory<'a> {
 }
 
 impl<'a> SampleMemory<'a> {
-    /// `kernel_callchain`: the kernel's own chain of the stack.
+    /// Of a thread, by its process and its own id. `kernel_callchain`: the kernel's own chain of
+    /// the stack.
     pub(crate) fn new(
-        pid: Pid,
+        (pid, tid): (Pid, Tid),
         now: SampledStack<'a>,
         earlier: Option<&'a StackSnapshot>,
         kernel_callchain: &'a [u64],
     ) -> Self {
         Self {
-            live: LiveMemory::of(pid),
+            live: LiveMemory::of(pid, tid),
             now,
             earlier,
             kernel_callchain,
@@ -136,7 +137,7 @@ mod tests {
             dump: &[],
             tail: Some((tail, &[1, 2, 3, 4, 5, 6, 7, 8])),
         };
-        let mut memory = SampleMemory::new(0, now, None, &[]);
+        let mut memory = SampleMemory::new((0, 0), now, None, &[]);
         let mut buffer = [0; 4];
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));

@@ -89,8 +89,9 @@ mod tests {
     use super::*;
 
     fn of_frame(frames: &mut FramePointers, frame: u64, copy: (u64, &[u8])) -> Vec<u64> {
+        let own = std::process::id() as Pid;
         let registers = UserRegisters::new(RegisterAbi::Bits64, 1 << x86_64::BP, [frame]);
-        let memory = LiveMemory::of(std::process::id() as Pid).expect("a pid");
+        let memory = LiveMemory::of(own, own).expect("a pid");
         frames.follow(7, registers.as_ref(), copy, memory);
         frames.chain().to_vec()
     }

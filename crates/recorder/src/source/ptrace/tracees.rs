@@ -242,7 +242,7 @@ impl Tracees {
         let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
         let time = Task::thread(pid, tid).cpu_time();
         self.stack.clear();
-        if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid)) {
+        if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid, tid)) {
             let read = memory.append(registers.sp, self.dump, &mut self.stack);
             if read.is_ok_and(|read| read < self.dump) {
                 // The stack ends here: an odd length prevents further reading.
