@@ -294,10 +294,17 @@ fn flags_that_make_no_sense() {
 fn a_pid_that_does_not_exist() {
     let session = Session::new();
     // The largest that the kernel could ever give out is one less.
-    let outcome = session.run(["record", "-p", "4194304"]);
-    outcome.assert_refused(&["4194304", "no process"]);
-    assert!(
-        !session.path("prof.data").exists(),
-        "an empty recording is left behind"
-    );
+    let pid = "4194304";
+    let stopping = ["record", "--sampler", "ptrace", "-p", pid];
+    let checks: [(&[&str], _); 2] = [
+        (&["record", "-p", pid], "no process"),
+        (&stopping, "it does not exist"),
+    ];
+    for (arguments, reason) in checks {
+        session.run(arguments).assert_refused(&[pid, reason]);
+        assert!(
+            !session.path("prof.data").exists(),
+            "an empty recording is left behind"
+        );
+    }
 }

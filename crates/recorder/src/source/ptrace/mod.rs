@@ -358,13 +358,15 @@ fn trace(
 
 /// The error if a process may not be traced.
 fn refused(pid: Pid, errno: Errno) -> Error {
-    let status = Task::of(pid).status();
+    let process = Task::of(pid);
+    let has_ended = process.stat().is_ok_and(|stat| stat.state.has_ended());
+    let status = process.status().ok().filter(|_| !has_ended);
     let scope = setting("kernel/yama/ptrace_scope").unwrap_or(0);
     let own = prof_events::system::Privileges::read().unwrap_or_default();
-    let tracer = status.as_ref().ok().and_then(Status::tracer);
-    let user = status.as_ref().ok().and_then(Status::users);
+    let tracer = status.as_ref().and_then(Status::tracer);
+    let user = status.as_ref().and_then(Status::users);
     let advice = match tracer {
-        None => "it has ended".into(),
+        None => "it does not exist, or has ended".into(),
         Some(tracer) if tracer != 0 => {
             format!("process {tracer} traces it already (a debugger?)")
         }

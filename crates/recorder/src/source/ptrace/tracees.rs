@@ -145,7 +145,10 @@ impl Tracees {
                 }
             }
         }
-        Ok(())
+        match self.processes.contains_key(&pid) {
+            true => Ok(()),
+            false => Err(Errno::SRCH),
+        }
     }
 
     /// Discards the threads' work so far: sampling was disabled.
