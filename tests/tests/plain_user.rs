@@ -1,6 +1,10 @@
 //! As a plain user, who may sample only user code of its own processes.
 
-use prof_tests::{Need, Program, Session, needs, perf_script};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use prof_tests::{Need, Program, Session, copy_executable, needs, perf_script};
 
 const NEEDS: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
 
@@ -114,6 +118,30 @@ fn processes_of_others_are_refused_with_advice() {
     let session = Session::plain_user();
     let outcome = session.run(["record", "-p", "1", "-d", "1"]);
     outcome.assert_refused(&["permission"]);
+}
+
+#[test]
+fn traced_programs_that_lack_their_privileges_are_named() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::plain_user();
+    let check = |mode, expected: bool| {
+        let program = session.path("privileged");
+        copy_executable(Path::new("/usr/bin/id"), &program);
+        std::fs::set_permissions(&program, Permissions::from_mode(mode)).unwrap();
+        let recorded = session.record(&["--sampler", "ptrace"], &[program.as_os_str()]);
+        let text = "privileged ran without the privileges of its file";
+        let says = recorded.outcome.stderr.contains(text);
+        assert_eq!(says, expected, "{mode:o}: {}", recorded.outcome);
+        let has = recorded.outcome.stdout.contains("euid=");
+        assert!(!has, "{mode:o}: {}", recorded.outcome);
+        std::fs::remove_file(program).unwrap();
+    };
+    check(0o755, false);
+    check(0o4755, true);
+    check(0o2755, true);
+    check(0o2745, false);
 }
 
 fn paranoid() -> i32 {

@@ -1,4 +1,4 @@
-//! Processes that ran and could not be sampled.
+//! Processes that could not be sampled, or not as they run without a recording.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,9 @@ pub struct UnseenProcesses {
     /// The name of a program that gained privileges, or that the user may not read: the kernel
     /// removes the user's events from a process that executes one.
     pub protected: Option<Box<str>>,
+    /// The name of a program that ran without the privileges of its file: the kernel gives them to
+    /// no process that a plain user traces.
+    pub unprivileged: Option<Box<str>>,
     /// How many processes the command left running when it and the recording ended.
     pub left_running: u64,
     /// Whether sampling was never enabled: the recording ended before the delay was over, or before
@@ -20,6 +23,9 @@ impl UnseenProcesses {
     pub(crate) fn add(&mut self, other: &Self) {
         if self.protected.is_none() {
             self.protected.clone_from(&other.protected);
+        }
+        if self.unprivileged.is_none() {
+            self.unprivileged.clone_from(&other.unprivileged);
         }
         self.never_enabled |= other.never_enabled;
         self.left_running = self.left_running.max(other.left_running);

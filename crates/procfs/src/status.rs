@@ -97,6 +97,11 @@ impl Status {
         }
     }
 
+    /// Whether it can gain no privileges by executing a file: `NoNewPrivs` (Linux 4.10).
+    pub fn gains_no_privileges(&self) -> bool {
+        self.first("NoNewPrivs:") == Some(1)
+    }
+
     fn field(&self, name: &str) -> Option<&str> {
         let mut lines = self.0.lines();
         Some(lines.find_map(|line| line.strip_prefix(name))?.trim())
@@ -137,7 +142,7 @@ mod tests {
         let status = Status::parse(
             "Name:\tcat\nTgid:\t12\nPPid:\t3\nTracerPid:\t0\nUid:\t0\t1\t2\t1000\n\
              Gid:\t0\t0\t0\t100\nGroups:\t4 24 \nNSpid:\t12\t5\t1\nSigIgn:\t0000000000000002\n\
-             CapEff:\t000001ffffffffff\nSeccomp:\t2\nSeccomp_filters:\t1\n",
+             CapEff:\t000001ffffffffff\nNoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t1\n",
         );
         assert_eq!((status.pid(), status.parent()), (Some(12), Some(3)));
         assert_eq!((status.tracer(), status.inner_pid()), (Some(0), Some(1)));
@@ -151,6 +156,7 @@ mod tests {
         assert_eq!(status.capabilities(), Some(0x1ff_ffff_ffff));
         assert!(status.ignores(2) && !status.ignores(1));
         assert_eq!(status.seccomp(), Seccomp::Filter);
+        assert!(status.gains_no_privileges());
     }
 
     #[test]
@@ -158,7 +164,7 @@ mod tests {
         let status = Status::parse("Uid:\t0\nTgid:\tx\nCapEff:\tzz\n");
         assert_eq!((status.users(), status.pid()), (None, None));
         assert_eq!((status.capabilities(), status.inner_pid()), (None, None));
-        assert!(!status.ignores(2));
+        assert!(!status.ignores(2) && !status.gains_no_privileges());
         assert_eq!(status.seccomp(), Seccomp::Off);
     }
 }

@@ -14,10 +14,12 @@
 //! that ends, the kernel releases everything that it traced.
 
 mod calls;
+mod privileges;
 mod registers;
 
 use std::marker::PhantomData;
 
+pub use privileges::lacks_privileges;
 use prof_model::{Pid, Tid};
 pub use registers::StoppedRegisters;
 pub use rustix::io::Errno;

@@ -135,7 +135,7 @@ impl Verdict {
             .chain(quality.waits.iter().flat_map(waits))
             .chain(without_python(quality))
             .chain(probes::unreached(quality))
-            .chain(quality.protected_program())
+            .chain(quality.privileged_programs())
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
@@ -146,7 +146,7 @@ impl Verdict {
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
             Grade::Good if misleads(quality) => Grade::Fair,
             Grade::Good if probes::misses_much(quality) => Grade::Fair,
-            Grade::Good if quality.unseen.protected.is_some() => Grade::Fair,
+            Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
             Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
             Grade::Good if hides_python(quality) => Grade::Fair,
             grade => grade,

@@ -5,15 +5,35 @@ use crate::quality::Quality;
 use crate::unseen::UnseenProcesses;
 
 impl Quality {
+    /// Which programs that gain privileges were not sampled, or did not gain them.
+    pub(super) fn privileged_programs(&self) -> impl Iterator<Item = String> {
+        let protected = self.protected_program().into_iter();
+        protected.chain(self.unprivileged_program())
+    }
+
     /// Which program could not be sampled, and what helps: the kernel keeps the events of CPUs when
     /// it ends those of the process (`setup_new_exec` in the kernel's fs/exec.c).
-    pub(super) fn protected_program(&self) -> Option<String> {
+    fn protected_program(&self) -> Option<String> {
         let program = self.unseen.protected.as_deref()?;
         let by_root = self.settings.as_ref().is_some_and(|known| known.root);
         let user = if by_root { "" } else { " as root" };
         Some(format!(
             "{program} is not sampled: it gains privileges (setuid, setgid or file capabilities) or its file \
              may not be read; record all CPUs{user} (-a)"
+        ))
+    }
+
+    /// Which program ran without the privileges of its file, and what helps.
+    fn unprivileged_program(&self) -> Option<String> {
+        let program = self.unseen.unprivileged.as_deref()?;
+        let by_root = self.settings.as_ref().is_some_and(|known| known.root);
+        let remedy = match by_root {
+            true => "give prof CAP_SYS_PTRACE",
+            false => "record as root",
+        };
+        Some(format!(
+            "{program} ran without the privileges of its file (setuid, setgid or file capabilities), \
+             because prof traced it (ptrace); {remedy}"
         ))
     }
 
@@ -63,7 +83,7 @@ mod tests {
             let unseen = UnseenProcesses {
                 protected: protected.map(Into::into),
                 left_running,
-                never_enabled: false,
+                ..UnseenProcesses::default()
             };
             let why = Quality {
                 unseen,

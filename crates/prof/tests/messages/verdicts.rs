@@ -228,6 +228,13 @@ const CHANGES: &[Change] = &[
         it.unseen.protected = Some("sudo".into());
         it.settings.get_or_insert_default().root = false;
     }),
+    ("a program without its privileges", |it| {
+        it.unseen.unprivileged = Some("sudo".into());
+    }),
+    ("a program without its privileges, as a plain user", |it| {
+        it.unseen.unprivileged = Some("sudo".into());
+        it.settings.get_or_insert_default().root = false;
+    }),
     ("a size limit", |it| it.size_limit = Some(1 << 20)),
     ("a CPU that changed", |it| it.changed_cpus = vec![1]),
     ("CPUs that changed", |it| it.changed_cpus = vec![1, 2, 3]),

@@ -95,6 +95,8 @@ pub(crate) struct Outcome {
     pub(crate) ended: u64,
     /// Lost records, by the kernel's own count if it has one.
     pub(crate) lost: u64,
+    /// The name of a program that ran without its privileges, if one did.
+    pub(crate) unprivileged: Option<Box<str>>,
     /// The count of each event, by its id.
     pub(crate) counts: Vec<(u64, u64)>,
     /// How often the reader woke, by reason.
@@ -192,6 +194,7 @@ impl<'a> Reader<'a> {
         let duration = begin.elapsed();
         Ok(Outcome {
             lost: self.source.lost(),
+            unprivileged: self.source.unprivileged(),
             counts: self.source.counts(),
             exit: control.wait_for_command().map_err(Error::sampling)?,
             stopped_by: control.stopped_by(),

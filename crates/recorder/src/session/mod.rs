@@ -351,6 +351,7 @@ impl Session {
         last.quality.size_limit = self.output.max_size.filter(|_| full);
         last.quality.unseen.left_running = self.left_running(outcome);
         last.quality.unseen.never_enabled = outcome.is_some_and(|it| !it.was_enabled);
+        last.quality.unseen.unprivileged = outcome.and_then(|it| it.unprivileged.clone());
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let (covered_event, unsampled) = self.trackers.lifetimes.subject();
         let probes = self

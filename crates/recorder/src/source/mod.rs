@@ -213,6 +213,14 @@ impl Source {
             Self::Ptrace(ptrace) => ptrace.lost(),
         }
     }
+
+    /// The name of a program that ran without the privileges of its file, if one did.
+    pub(crate) fn unprivileged(&self) -> Option<Box<str>> {
+        match self {
+            Self::Rings(_) => None,
+            Self::Ptrace(ptrace) => ptrace.unprivileged(),
+        }
+    }
 }
 
 /// The most stops per second and thread: beyond this the target notices, and checking its threads

@@ -21,7 +21,7 @@ mod tracer_cpu;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -74,6 +74,8 @@ struct Shared {
     off: AtomicBool,
     all_ended: AtomicBool,
     lost: AtomicU64,
+    /// The name of a program that ran without its privileges.
+    unprivileged: OnceLock<Box<str>>,
 }
 
 /// Records that wait for the reader.
@@ -157,6 +159,7 @@ impl PtraceSampler {
                 off: AtomicBool::new(false),
                 all_ended: AtomicBool::new(false),
                 lost: AtomicU64::new(0),
+                unprivileged: OnceLock::new(),
             }),
             watched: Vec::new(),
             arrivals,
@@ -285,6 +288,11 @@ impl PtraceSampler {
     pub(crate) fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::Relaxed)
     }
+
+    /// The name of a program that ran without its privileges, if one did.
+    pub(crate) fn unprivileged(&self) -> Option<Box<str>> {
+        self.shared.unprivileged.get().cloned()
+    }
 }
 
 fn seize(tracees: &mut Tracees, threads: &Threads) -> Result<(), Error> {
@@ -350,6 +358,9 @@ fn trace(
             shared.signals_each.store(true, Ordering::Relaxed);
         }
         shared.append(&mut tracees.builder.out);
+        if let Some(program) = tracees.builder.unprivileged.take() {
+            let _ = shared.unprivileged.set(program);
+        }
         if all_ended {
             return;
         }

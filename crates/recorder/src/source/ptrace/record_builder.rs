@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use prof_events::system;
+use prof_events::tracing::lacks_privileges;
 use prof_model::{Pid, Tid, UserRegisters};
 use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
@@ -21,6 +22,8 @@ pub(super) struct RecordBuilder {
     python: PythonReader,
     /// Records that were not taken yet.
     pub(super) out: Vec<u8>,
+    /// The name of a program that runs without its privileges.
+    pub(super) unprivileged: Option<Box<str>>,
 }
 
 /// A mapping, as far as needed to recognize it.
@@ -48,6 +51,7 @@ impl RecordBuilder {
             attr,
             python,
             out: Vec::new(),
+            unprivileged: None,
         }
     }
 
@@ -69,6 +73,9 @@ impl RecordBuilder {
             exec,
             name: OsStr::from_bytes(name),
         };
+        if exec && self.unprivileged.is_none() && lacks_privileges(pid) {
+            self.unprivileged = Some(String::from_utf8_lossy(name).into());
+        }
         // The kernel's names are never too long.
         let _ = encode::comm(&mut self.out, &self.attr, &comm);
     }

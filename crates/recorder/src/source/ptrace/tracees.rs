@@ -145,10 +145,8 @@ impl Tracees {
                 }
             }
         }
-        match self.processes.contains_key(&pid) {
-            true => Ok(()),
-            false => Err(Errno::SRCH),
-        }
+        let is_traced = self.processes.contains_key(&pid);
+        is_traced.then_some(()).ok_or(Errno::SRCH)
     }
 
     /// Discards the threads' work so far: sampling was disabled.
