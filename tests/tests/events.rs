@@ -56,6 +56,23 @@ fn several_events_each_with_its_own_rate_and_weight() {
 }
 
 #[test]
+fn two_events_of_one_name_are_told_apart() {
+    let session = Session::new();
+    let twice = ["-e", "cpu-clock:u", "-e", "cpu-clock:u"];
+    let recorded = session.record(&twice, &[calls().to_str().unwrap(), "4", "200"]);
+    let shown = |options: &[&str], note: &str| -> u64 {
+        let outcome = recorded.report(options);
+        assert!(outcome.stdout.contains(note), "{outcome}");
+        let count = outcome.stdout.split_once(' ').unwrap().0;
+        count.replace(',', "").parse().unwrap()
+    };
+    let first = "this shows cpu-clock:u; --event NAME shows cpu-clock:u#2 (";
+    let second = "this shows cpu-clock:u#2; --event NAME shows cpu-clock:u (";
+    let counts = shown(&[], first) + shown(&["--event", "cpu-clock:u#2"], second);
+    assert_eq!(counts, recorded.samples());
+}
+
+#[test]
 fn each_hit_of_a_probe_has_its_stack() {
     if !needs(NEEDS) {
         return;

@@ -1,6 +1,7 @@
 //! What the events of a recording say about its samples.
 
 use prof_perfdata::{EventDescription, ReadFormat, SampleType};
+use rustc_hash::FxHashMap;
 
 use crate::profile::{Event, Unit};
 
@@ -53,11 +54,22 @@ impl EventTraits {
     }
 }
 
-pub(super) fn describe(event: &EventDescription) -> Event {
-    Event {
-        unit: unit(event),
-        name: event.name.clone(),
-    }
+/// The profile's events. Several of one name get numbers (`cycles`, `cycles#2`): each is an event
+/// of its own, and is selected by its name.
+pub(super) fn describe(events: &[EventDescription]) -> Vec<Event> {
+    let mut known: FxHashMap<&str, u64> = FxHashMap::default();
+    let numbered = events.iter().map(|event| {
+        let count = known.entry(&event.name).or_default();
+        *count += 1;
+        Event {
+            unit: unit(event),
+            name: match *count {
+                1 => event.name.clone(),
+                number => format!("{}#{number}", event.name),
+            },
+        }
+    });
+    numbered.collect()
 }
 
 pub(super) fn unit(event: &EventDescription) -> Unit {
@@ -67,4 +79,24 @@ pub(super) fn unit(event: &EventDescription) -> Unit {
         return Unit::Nanoseconds;
     }
     Unit::of_event(&event.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_perfdata::Attr;
+
+    use super::*;
+
+    #[test]
+    fn events_of_one_name_are_numbered() {
+        let event = |name: &str| EventDescription {
+            attr: Attr::default(),
+            name: name.into(),
+            ids: Vec::new(),
+        };
+        let names = ["cycles", "faults", "cycles", "cycles"].map(event);
+        let described = describe(&names);
+        let names: Vec<_> = described.iter().map(|event| &*event.name).collect();
+        assert_eq!(names, ["cycles", "faults", "cycles#2", "cycles#3"]);
+    }
 }

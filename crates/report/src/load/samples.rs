@@ -141,6 +141,8 @@ impl Collector {
     /// The profile's events.
     pub(super) fn describe(&self, events: &[EventDescription]) -> Vec<Event> {
         let wall = self.wall.map(|_| Wall::event());
-        events.iter().map(events::describe).chain(wall).collect()
+        let mut described = events::describe(events);
+        described.extend(wall);
+        described
     }
 }

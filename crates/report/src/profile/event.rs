@@ -21,10 +21,10 @@ impl Event {
         self.base() == "offcpu-time"
     }
 
-    /// Its name without modifiers (`:u`).
+    /// Its name without modifiers (`:u`) and number (`#2`).
     fn base(&self) -> &str {
         let name = &*self.name;
-        name.split_once(':').map_or(name, |(base, _)| base)
+        name.split_once([':', '#']).map_or(name, |(base, _)| base)
     }
 
     /// The kind of time that it measures, by our names and those in pprof profiles.
@@ -115,6 +115,16 @@ mod tests {
         check("cycles:k", "cycles");
         check("sched:sched_switch", "events");
         check("page-faults", "page faults");
+    }
+
+    #[test]
+    fn numbers_of_events_do_not_matter() {
+        let event = |name: &str| Event {
+            name: name.into(),
+            unit: Unit::Nanoseconds,
+        };
+        assert!(event("offcpu-time#2").is_off_cpu());
+        assert!(!event("cpu-clock#2").compares_with(&event("offcpu-time")));
     }
 
     #[test]
