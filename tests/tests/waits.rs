@@ -150,6 +150,24 @@ fn frame_pointers_that_a_plain_user_cannot_see_are_named() {
     ]);
 }
 
+/// A wait has its length: a program that waits needs no samples to be known.
+#[track_caller]
+fn check_sleep(session: &Session) {
+    let recorded = session.record(&["--wall"], &["sleep", "0.5"]);
+    let said = &recorded.outcome.stderr;
+    for word in ["BAD", "too few", "no sample ("] {
+        assert!(!said.contains(word), "{said}");
+    }
+}
+
+#[test]
+fn a_program_that_sleeps_is_known_from_its_one_wait() {
+    check_sleep(&Session::new());
+    if needs(AS_PLAIN_USER) {
+        check_sleep(&Session::plain_user());
+    }
+}
+
 #[test]
 fn waits_on_all_cpus_include_all_users() {
     if !needs(AS_ROOT) {

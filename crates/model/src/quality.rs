@@ -54,7 +54,7 @@ pub struct Quality {
     /// The code whose time the covered event counts and does not sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsampled: Option<Unsampled>,
-    /// How much of the time that threads did not run is there, if not all is.
+    /// How much of the time that threads did not run is there, if it was recorded.
     pub waits: Option<WaitCoverage>,
     /// Processes that could not be sampled.
     #[serde(skip_serializing_if = "UnseenProcesses::are_none")]

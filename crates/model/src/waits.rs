@@ -1,4 +1,4 @@
-//! How much of the time that threads do not run is in the recording, if not all is.
+//! How much of the time that threads do not run is in the recording.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,11 +32,6 @@ impl WaitCoverage {
         self.ready_time += other.ready_time;
     }
 
-    /// Whether all waits have a stack, and threads hardly had to wait for a CPU.
-    pub fn is_all(&self) -> bool {
-        self.seen == self.waits && !self.has_much_ready_time()
-    }
-
     /// Whether threads were ready to run, without a CPU, for a good part of the time that they did
     /// not run.
     pub(crate) fn has_much_ready_time(&self) -> bool {
@@ -44,9 +39,13 @@ impl WaitCoverage {
         self.ready_time.saturating_mul(A_PART) > self.time.saturating_add(self.ready_time)
     }
 
+    /// Nanoseconds of waiting with a known stack.
+    pub(crate) fn known_time(&self) -> u64 {
+        self.seen_time.saturating_add(self.placed_time)
+    }
+
     /// Nanoseconds of waiting without a known stack.
     pub(crate) fn unseen_time(&self) -> u64 {
-        let known = self.seen_time.saturating_add(self.placed_time);
-        self.time.saturating_sub(known)
+        self.time.saturating_sub(self.known_time())
     }
 }

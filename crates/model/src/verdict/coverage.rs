@@ -2,7 +2,7 @@
 
 use super::percent::percent;
 use super::remedy::{self, Cause};
-use super::share;
+use super::{Grade, samples_in, share};
 use crate::coverage::Coverage;
 use crate::quality::{Quality, Unsampled, UnsampledCode};
 use crate::text::counted;
@@ -22,7 +22,7 @@ pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     let wrong = wrong(quality, total.clone()).take(MOST);
     let mut lines: Vec<String> = wrong.map(line).collect();
     // What can be chance in the samples of each thread cannot be in those of all.
-    if lines.is_empty() && all_mislead(&total) {
+    if lines.is_empty() && all_mislead(quality, &total) {
         let (what, remedy) = problem_and_remedy(&total, quality, &total);
         let threads = counted(total.threads, "thread");
         lines.push(format!("all ({threads}): {what}{remedy}"));
@@ -34,11 +34,11 @@ pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
 /// than their work.
 pub(super) fn misleads(quality: &Quality) -> bool {
     let total = Coverage::total(&quality.coverage);
-    all_mislead(&total) || wrong(quality, total).any(Coverage::misleads)
+    all_mislead(quality, &total) || wrong(quality, total).any(Coverage::misleads)
 }
 
-fn all_mislead(total: &Coverage) -> bool {
-    total.misleads() && total.is_wrong(total)
+fn all_mislead(quality: &Quality, total: &Coverage) -> bool {
+    total.misleads() && total.is_wrong(total) && is_much(total.used, quality, total)
 }
 
 /// Whether most of the work has no samples: the profile is of the smaller part, and shows nothing
@@ -46,15 +46,24 @@ fn all_mislead(total: &Coverage) -> bool {
 pub(super) fn misses_most(quality: &Quality) -> bool {
     const MOST: f64 = 0.5;
     let total = Coverage::total(&quality.coverage);
-    total.is_wrong(&total) && total.share().is_some_and(|share| share < MOST)
+    total.is_wrong(&total)
+        && is_much(total.used, quality, &total)
+        && total.share().is_some_and(|share| share < MOST)
 }
 
 /// The threads that used much, and whose samples stand for something else.
 fn wrong(quality: &Quality, total: Coverage) -> impl Iterator<Item = &Coverage> {
+    let used = quality.coverage.iter();
+    used.filter(move |one| one.is_wrong(&total) && is_much(one.used, quality, &total))
+}
+
+/// Whether this work is much of what the recording shows. Beside waits, which are its subject, work
+/// of a few sampling periods is not.
+fn is_much(used: u64, quality: &Quality, total: &Coverage) -> bool {
     const MUCH: f64 = 0.01;
-    quality.coverage.iter().filter(move |one| {
-        one.is_wrong(&total) && share(one.used, total.used).unwrap_or(0.0) >= MUCH
-    })
+    let is_a_trifle = quality.waits.is_some_and(|waits| waits.waits > 0)
+        && samples_in(used, quality) < Grade::ENOUGH_SAMPLES;
+    share(used, total.used).unwrap_or(0.0) >= MUCH && !is_a_trifle
 }
 
 /// What is wrong with the samples of these threads, and what helps.
@@ -148,6 +157,7 @@ mod tests {
     use crate::stack::StackEnd;
     use crate::verdict::tests::quality;
     use crate::verdict::{Grade, Verdict};
+    use crate::waits::WaitCoverage;
 
     #[test]
     fn what_is_chance_in_each_thread_and_not_in_all_is_reported() {
@@ -166,6 +176,32 @@ mod tests {
         assert_eq!(verdict.grade, Grade::Fair);
         let expected = "all (4 threads): its samples stand for 350 % of its work";
         assert_eq!(verdict.problems(), [expected]);
+    }
+
+    #[test]
+    fn the_little_work_of_a_program_that_waits_does_not_matter() {
+        let check = |time, used, expected: Grade, problems: usize| {
+            let mut quality = quality(&[(StackEnd::Root, 1)], 0);
+            quality.settings.get_or_insert_default().rate = Some(999);
+            quality.waits = Some(WaitCoverage {
+                waits: 1,
+                seen: 1,
+                time,
+                seen_time: time,
+                ..WaitCoverage::default()
+            });
+            quality.coverage = vec![Coverage {
+                threads: 1,
+                used,
+                ..Coverage::default()
+            }];
+            let verdict = Verdict::new(&quality);
+            let found = (verdict.grade, verdict.problems().len());
+            assert_eq!(found, (expected, problems), "{verdict}");
+        };
+        check(1_000_000_000, 3_000_000, Grade::Good, 0);
+        check(20_000_000, 3_000_000, Grade::TooFewSamples, 1);
+        check(1_000_000_000, 50_000_000, Grade::Bad, 1);
     }
 
     #[test]

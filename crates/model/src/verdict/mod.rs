@@ -5,6 +5,7 @@ mod percent;
 mod probes;
 mod remedy;
 mod unseen;
+mod waits;
 
 use std::fmt;
 use std::iter::once;
@@ -14,10 +15,10 @@ use serde::Serialize;
 use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::{byte_size, counted};
-use crate::waits::WaitCoverage;
 use coverage::{coverage, misleads, misses_most, unseen};
 use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
+use waits::{hides_much, waits};
 
 /// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -234,7 +235,17 @@ fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
 
 /// Whether there are so few samples that chance decides what they show.
 fn has_few_samples(quality: &Quality) -> bool {
-    quality.samples < Grade::ENOUGH_SAMPLES && !quality.every_event
+    // Each wait has its length: they show as much as samples of all their time.
+    let waits = quality.waits.map_or(0, |waits| waits.known_time());
+    let is_few = |samples| samples < Grade::ENOUGH_SAMPLES;
+    is_few(quality.samples) && is_few(samples_in(waits, quality)) && !quality.every_event
+}
+
+/// How many samples a thread has that runs for so many nanoseconds; 0 without a rate.
+fn samples_in(time: u64, quality: &Quality) -> u64 {
+    let rate = quality.settings.as_ref().and_then(|known| known.rate);
+    let samples = u128::from(time) * u128::from(rate.unwrap_or(0)) / 1_000_000_000;
+    u64::try_from(samples).unwrap_or(u64::MAX)
 }
 
 fn few_samples(quality: &Quality) -> Option<String> {
@@ -338,50 +349,6 @@ fn changed_cpus(cpus: &[u32]) -> Option<String> {
         "{named}{last} went offline or came online: what ran there after that is missing; record \
          again"
     ))
-}
-
-/// Whether much of the waiting time has no stack.
-fn hides_much(waits: WaitCoverage) -> bool {
-    const MUCH: f64 = 0.05;
-    share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
-}
-
-/// How much of the time that threads did not run is there.
-fn waits(waits: &WaitCoverage) -> impl Iterator<Item = String> {
-    let seen = (waits.seen < waits.waits).then(|| seen_waits(waits));
-    let ready = waits.has_much_ready_time().then(|| {
-        format!(
-            "threads were ready to run for {:.1} s, but had no CPU (a busy machine, or more threads \
-             than CPUs): this is neither running nor waiting, and not shown",
-            waits.ready_time as f64 / 1e9
-        )
-    });
-    seen.into_iter().chain(ready)
-}
-
-/// How much of the waiting time has a stack.
-fn seen_waits(waits: &WaitCoverage) -> String {
-    let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
-    let mut reported = format!(
-        "{} of the waiting time has a stack ({} of {} waits)",
-        of_time(waits.seen_time),
-        waits.seen,
-        waits.waits,
-    );
-    if waits.placed_time > 0 {
-        reported += &format!(
-            "; {} were waits too short to be seen: they count like other waits of the same thread \
-             and length",
-            of_time(waits.placed_time)
-        );
-    }
-    if waits.unseen_time() > 0 {
-        reported += &format!(
-            "; where the other {} was spent is unknown",
-            of_time(waits.unseen_time())
-        );
-    }
-    reported
 }
 
 fn times(count: u64) -> String {
@@ -563,57 +530,6 @@ mod tests {
         check(SampledBy::Rate, "a lower rate (-F)");
         check(SampledBy::Period, "a larger period (-c)");
         check(SampledBy::Allocations, "use --every N, or a larger N");
-    }
-
-    #[test]
-    fn unseen_waits_are_reported() {
-        let check = |seen_time, placed_time, grade, expected: &str| {
-            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
-            quality.waits = Some(WaitCoverage {
-                waits: 50,
-                seen: 10,
-                time: 1000,
-                seen_time,
-                placed_time,
-                ready_time: 0,
-            });
-            let verdict = Verdict::new(&quality);
-            assert_eq!(verdict.grade, grade);
-            let [reported] = verdict.problems() else {
-                panic!("{verdict}");
-            };
-            assert!(reported.contains(expected), "{reported}");
-        };
-        check(900, 90, Grade::Good, "90 % of the waiting time has a stack");
-        check(
-            900,
-            90,
-            Grade::Good,
-            "where the other 1 % was spent is unknown",
-        );
-        check(500, 400, Grade::Fair, "(10 of 50 waits)");
-    }
-
-    #[test]
-    fn time_without_a_cpu_is_reported() {
-        let reported = |ready_time| {
-            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
-            quality.waits = Some(WaitCoverage {
-                waits: 50,
-                seen: 50,
-                time: 10_000_000_000,
-                seen_time: 10_000_000_000,
-                ready_time,
-                ..WaitCoverage::default()
-            });
-            Verdict::new(&quality).problems().first().cloned()
-        };
-        assert_eq!(reported(400_000_000), None);
-        let much = reported(1_600_000_000).expect("a problem");
-        assert!(
-            much.starts_with("threads were ready to run for 1.6 s,"),
-            "{much}"
-        );
     }
 
     #[test]

@@ -284,7 +284,8 @@ impl Session {
         let waits = self.waits.take_seen();
         self.trackers.hotplug.poll();
         statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
-        statistics.quality.waits = Some(waits).filter(|waits| !waits.is_all());
+        statistics.quality.waits =
+            Some(waits).filter(|waits| waits.waits > 0 || waits.ready_time > 0);
         self.known_losses.reported += statistics.quality.losses.ring_full;
         statistics.into_summary(&self.modules)
     }

@@ -1,0 +1,118 @@
+//! How much of the time that threads did not run is known, in words.
+
+use super::percent::percent;
+use super::share;
+use crate::waits::WaitCoverage;
+
+/// Whether much of the waiting time has no stack.
+pub(super) fn hides_much(waits: WaitCoverage) -> bool {
+    const MUCH: f64 = 0.05;
+    share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
+}
+
+/// How much of the time that threads did not run is there.
+pub(super) fn waits(waits: &WaitCoverage) -> impl Iterator<Item = String> {
+    let seen = (waits.seen < waits.waits).then(|| seen_waits(waits));
+    let ready = waits.has_much_ready_time().then(|| {
+        format!(
+            "threads were ready to run for {}, but had no CPU (a busy machine, or more threads \
+             than CPUs): this is neither running nor waiting, and not shown",
+            duration(waits.ready_time)
+        )
+    });
+    seen.into_iter().chain(ready)
+}
+
+/// Seconds, or milliseconds if they are few.
+fn duration(nanoseconds: u64) -> String {
+    match nanoseconds as f64 {
+        few if few < 1e8 => format!("{:.1} ms", few / 1e6),
+        many => format!("{:.1} s", many / 1e9),
+    }
+}
+
+/// How much of the waiting time has a stack.
+fn seen_waits(waits: &WaitCoverage) -> String {
+    let of_time = |part| percent(share(part, waits.time).unwrap_or(0.0));
+    let mut reported = format!(
+        "{} of the waiting time has a stack ({} of {} waits)",
+        of_time(waits.seen_time),
+        waits.seen,
+        waits.waits,
+    );
+    if waits.placed_time > 0 {
+        reported += &format!(
+            "; {} were waits too short to be seen: they count like other waits of the same thread \
+             and length",
+            of_time(waits.placed_time)
+        );
+    }
+    if waits.unseen_time() > 0 {
+        reported += &format!(
+            "; where the other {} was spent is unknown",
+            of_time(waits.unseen_time())
+        );
+    }
+    reported
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::StackEnd;
+    use crate::verdict::tests::quality;
+    use crate::verdict::{Grade, Verdict};
+
+    #[test]
+    fn unseen_waits_are_reported() {
+        let check = |seen_time, placed_time, grade, expected: &str| {
+            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+            quality.waits = Some(WaitCoverage {
+                waits: 50,
+                seen: 10,
+                time: 1000,
+                seen_time,
+                placed_time,
+                ready_time: 0,
+            });
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.grade, grade);
+            let [reported] = verdict.problems() else {
+                panic!("{verdict}");
+            };
+            assert!(reported.contains(expected), "{reported}");
+        };
+        check(900, 90, Grade::Good, "90 % of the waiting time has a stack");
+        check(
+            900,
+            90,
+            Grade::Good,
+            "where the other 1 % was spent is unknown",
+        );
+        check(500, 400, Grade::Fair, "(10 of 50 waits)");
+    }
+
+    #[test]
+    fn time_without_a_cpu_is_reported() {
+        let reported = |time, ready_time| {
+            let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+            quality.waits = Some(WaitCoverage {
+                waits: 50,
+                seen: 50,
+                time,
+                seen_time: time,
+                ready_time,
+                ..WaitCoverage::default()
+            });
+            Verdict::new(&quality).problems().first().cloned()
+        };
+        assert_eq!(reported(10_000_000_000, 400_000_000), None);
+        let check = |time, ready_time, expected: &str| {
+            let much = reported(time, ready_time).expect("a problem");
+            let expected = format!("threads were ready to run for {expected},");
+            assert!(much.starts_with(&expected), "{much}");
+        };
+        check(10_000_000_000, 1_600_000_000, "1.6 s");
+        check(5_000_000, 1_640_000, "1.6 ms");
+    }
+}
