@@ -103,7 +103,8 @@ fn profile<'a>(
     let event = shown.event();
     let (unit, suffix) = match &event.unit {
         Unit::Nanoseconds => ("nanoseconds", String::new()),
-        // The format knows no other units.
+        Unit::Count(counted) if counted == "bytes" => ("bytes", String::new()),
+        // The format knows only units of time and memory.
         unit => ("none", format!(" ({})", unit.name())),
     };
     let weights: Vec<u64> = thread.samples.iter().map(|sample| sample.period).collect();

@@ -190,10 +190,10 @@ fn milliseconds(nanoseconds: u64) -> f64 {
 
 fn samples(samples: &[Sample], clock: &Clock<'_>, stacks: &mut Stacks<'_, '_>) -> Samples {
     let mut columns = Samples {
-        weight_type: if clock.is_clock() {
-            "tracing-ms"
-        } else {
-            "samples"
+        weight_type: match &clock.event.unit {
+            Unit::Nanoseconds => "tracing-ms",
+            Unit::Count(counted) if counted == "bytes" => "bytes",
+            Unit::Count(_) | Unit::Unstated => "samples",
         },
         thread_cpu_delta: use_of_cpu(clock.event).map(|_| Vec::new()),
         ..Samples::default()

@@ -13,8 +13,9 @@ use std::collections::BTreeMap;
 use crate::calltree::{CallTree, Split};
 use crate::error::Error;
 use crate::filter::Filter;
+use crate::profile::{Event, Unit};
 use crate::symbolize::{Language, SymbolizedProfile};
-use crate::testing::{demo, everything};
+use crate::testing::{TestProfile, demo, everything};
 
 use super::folded;
 
@@ -144,6 +145,32 @@ fn the_same_profile_gives_the_same_bytes() {
         ]
     };
     assert!(write(&demo()) == write(&demo()));
+}
+
+#[test]
+fn units_are_those_that_a_format_knows() {
+    let check = |event: &str, speedscope: &str, firefox: &str| {
+        let mut test = TestProfile::new();
+        test.profile.events[0] = Event {
+            name: event.into(),
+            unit: Unit::of_event(event),
+        };
+        test.line("demo _start;main 5");
+        let symbolized = test.finish();
+        let all = everything();
+        let file = written(|out| super::speedscope::write(&symbolized, &all, out));
+        let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
+        assert_eq!(file["profiles"][0]["unit"], speedscope, "{event}");
+        let file = written(|out| super::firefox::write(&symbolized, &all, out));
+        let file: serde_json::Value = serde_json::from_slice(&file).unwrap();
+        let samples = &file["threads"][0]["samples"];
+        assert_eq!(samples["weightType"], firefox, "{event}");
+    };
+    check("cpu-clock", "nanoseconds", "tracing-ms");
+    check("offcpu-time", "nanoseconds", "tracing-ms");
+    check("alloc-bytes", "bytes", "bytes");
+    check("alloc-calls", "none", "samples");
+    check("cycles", "none", "samples");
 }
 
 #[test]
