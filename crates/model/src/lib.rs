@@ -15,6 +15,7 @@ mod quality;
 mod registers;
 mod settings;
 mod stack;
+mod suggest;
 mod text;
 mod unseen;
 mod verdict;
@@ -31,6 +32,7 @@ pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFa
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
 pub use stack::{StackEnd, StackNote};
+pub use suggest::{one_of, similar};
 pub use text::{byte_size, counted, is_printable, printable};
 pub use unseen::UnseenProcesses;
 pub use verdict::{Grade, Verdict};

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
+use prof_model::one_of;
+
 use crate::pattern::InvalidPattern;
-use crate::suggest::did_you_mean;
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
@@ -148,4 +149,11 @@ pub enum NoSamples {
     /// The filters leave none.
     #[error("the filters leave out all samples of the recording")]
     Left,
+}
+
+fn did_you_mean(similar: &[String]) -> String {
+    match similar {
+        [] => String::new(),
+        similar => format!("; did you mean {}?", one_of(similar)),
+    }
 }

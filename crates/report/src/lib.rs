@@ -39,7 +39,6 @@ mod numbers;
 mod pattern;
 pub mod profile;
 mod source;
-mod suggest;
 pub mod symbolize;
 #[cfg(test)]
 mod testing;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use prof_model::one_of;
 use thiserror::Error;
 
 /// The error in a list of events, and its place.
@@ -225,8 +226,7 @@ const STRIPPED: &str = ": it is stripped, only its exported functions have names
 fn did_you_mean(nearest: &[String]) -> String {
     match nearest {
         [] => String::new(),
-        [one] => format!(": did you mean {one}?"),
-        [first @ .., last] => format!(": did you mean {} or {last}?", first.join(", ")),
+        nearest => format!(": did you mean {}?", one_of(nearest)),
     }
 }
 

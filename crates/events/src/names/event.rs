@@ -12,6 +12,7 @@
 //! ```
 
 use perf_event_open_sys::bindings as sys;
+use prof_model::similar;
 
 use super::catalog::Catalog;
 use super::cursor::{Cursor, Located};
@@ -21,7 +22,7 @@ use super::modifiers::Modifiers;
 use super::spec::{Encoding, EventSpec, Family};
 use super::terms::{self, Term, Terms, parse_number};
 use super::tracepoint::NameProblem;
-use super::{breakpoint, pmu, suggest, symbolic, tracepoint, uprobe};
+use super::{breakpoint, pmu, symbolic, tracepoint, uprobe};
 
 /// Reads one event; several if the name is a pattern, or names several PMUs of a kind.
 pub(super) fn read(cursor: &mut Cursor<'_>, catalog: &Catalog) -> Result<Vec<EventSpec>, Located> {
@@ -83,7 +84,7 @@ fn unknown(cursor: &Cursor<'_>, start: usize, name: &str, catalog: &Catalog) -> 
     let names = symbolic::all_names();
     let of_pmus = pmu::event_names(catalog);
     let all = names.iter().chain(&of_pmus).map(String::as_str);
-    let nearest = suggest::nearest(name, all);
+    let nearest = similar(name, all);
     cursor.from(
         start,
         Problem::UnknownEvent {
@@ -216,7 +217,7 @@ fn common_term(
     if terms.take(term)? {
         return Ok(());
     }
-    let nearest = suggest::nearest(term.name, terms::COMMON);
+    let nearest = similar(term.name, terms::COMMON);
     let takes = terms::COMMON.join(", ");
     Err(term.problem(Problem::UnknownTerm {
         name: term.name.to_owned(),

@@ -21,7 +21,6 @@ mod parse;
 mod pattern;
 mod pmu;
 mod spec;
-mod suggest;
 mod symbol;
 mod symbolic;
 mod terms;

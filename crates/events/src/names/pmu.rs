@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use prof_model::similar;
+
 use super::catalog::{Catalog, names_in};
 use super::cursor::Located;
 use super::error::Problem;
@@ -21,7 +23,6 @@ use super::format::Format;
 use super::meaning::Meaning;
 use super::pattern::matches;
 use super::spec::{Encoding, Family};
-use super::suggest;
 use super::terms::{self, Term};
 use crate::system::parse_list;
 
@@ -85,7 +86,7 @@ pub(super) fn find(catalog: &Catalog, name: &str) -> Result<Vec<Pmu>, Problem> {
         .filter_map(|full| Pmu::load(&catalog.devices, full))
         .collect();
     if pmus.is_empty() {
-        let nearest = suggest::nearest(name, names.iter().map(String::as_str));
+        let nearest = similar(name, names.iter().map(String::as_str));
         return Err(Problem::UnknownPmu {
             name: name.to_owned(),
             nearest,
@@ -250,7 +251,7 @@ impl Pmu {
                 .chain(self.events.keys())
                 .map(String::as_str)
         };
-        let nearest = suggest::nearest(term.name, known().chain(terms::COMMON));
+        let nearest = similar(term.name, known().chain(terms::COMMON));
         let takes: Vec<&str> = known().collect();
         let name = term.name.to_owned();
         term.problem(Problem::UnknownTerm {

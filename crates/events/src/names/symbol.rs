@@ -8,9 +8,9 @@ use object::{
     Object, ObjectSegment, ObjectSymbol, ReadCache, SegmentFlags, SymbolFlags, SymbolKind,
 };
 use prof_filemap::foreign;
+use prof_model::similar;
 
 use super::error::Problem;
-use super::suggest;
 use super::terms::parse_number;
 use super::window::Window;
 
@@ -203,7 +203,7 @@ impl Functions<'_, '_> {
         Problem::UnknownSymbol {
             path: self.path.to_owned(),
             symbol: symbol.to_owned(),
-            nearest: suggest::nearest(symbol, names.iter().map(String::as_str)),
+            nearest: similar(symbol, names.iter().map(String::as_str)),
             stripped: self.elf.symbols().next().is_none(),
         }
     }

@@ -5,13 +5,13 @@ use std::io;
 use std::path::Path;
 
 use perf_event_open_sys::bindings as sys;
+use prof_model::similar;
 
 use super::catalog::{Catalog, names_in};
 use super::error::Problem;
 use super::meaning::Meaning;
 use super::pattern::matches;
 use super::spec::{Encoding, Family};
-use super::suggest;
 
 /// Whether there is such a system; `false` also if tracefs is not readable.
 pub(super) fn has_system(catalog: &Catalog, system: &str) -> bool {
@@ -82,9 +82,9 @@ fn meaning(system: &str, name: &str, id: u64) -> Meaning {
 }
 
 fn unknown(system: &str, name: &str, systems: &[String], others: &[String]) -> NameProblem {
-    let in_system = suggest::nearest(name, others.iter().map(String::as_str));
+    let in_system = similar(name, others.iter().map(String::as_str));
     let nearest = match others {
-        [] => suggest::nearest(system, systems.iter().map(String::as_str)),
+        [] => similar(system, systems.iter().map(String::as_str)),
         _ => in_system
             .into_iter()
             .map(|near| format!("{system}:{near}"))

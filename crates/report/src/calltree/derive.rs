@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use prof_model::similar;
 use rustc_hash::FxHashMap;
 
 use super::nodes::Nodes;
@@ -9,7 +10,6 @@ use super::{CallTree, Label, Node, NodeId};
 use crate::error::Error;
 use crate::pattern::Pattern;
 use crate::profile::Weight;
-use crate::suggest;
 use crate::symbolize::FunctionId;
 
 /// The own weights of functions.
@@ -121,18 +121,38 @@ impl<'p> CallTree<'p> {
 
     fn derived(&self, nodes: Nodes, pattern: &Pattern) -> Result<Self, Error> {
         let tree = nodes.finish(self.symbolized, self.event, self.parts.clone());
-        if tree.total().samples == 0 {
-            let functions = self
-                .nodes()
-                .filter(|(_, node)| node.total.samples > 0)
-                .filter(|(_, node)| matches!(node.label, Label::Function(_)));
-            let names: BTreeSet<&str> = functions.map(|(id, _)| self.name(id)).collect();
-            let pattern = pattern.to_string();
-            return Err(Error::NoSuchFunction {
-                similar: suggest::similar(&pattern, names.into_iter()),
-                pattern,
-            });
+        match tree.total().samples {
+            0 => Err(no_such_function(&[self], pattern)),
+            _ => Ok(tree),
         }
-        Ok(tree)
+    }
+
+    /// Checks that `pattern` matches a function on the stacks of one of `trees`.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchFunction`].
+    pub fn check_pattern(trees: &[&Self], pattern: &Pattern) -> Result<(), Error> {
+        let mut names = trees.iter().flat_map(|tree| tree.functions());
+        match names.any(|name| pattern.matches(name)) {
+            true => Ok(()),
+            false => Err(no_such_function(trees, pattern)),
+        }
+    }
+
+    /// The names of the functions on its stacks.
+    fn functions(&self) -> impl Iterator<Item = &str> {
+        self.nodes()
+            .filter(|(_, node)| node.total.samples > 0)
+            .filter(|(_, node)| matches!(node.label, Label::Function(_)))
+            .map(|(id, _)| self.name(id))
+    }
+}
+
+fn no_such_function(trees: &[&CallTree<'_>], pattern: &Pattern) -> Error {
+    let names: BTreeSet<&str> = trees.iter().flat_map(|tree| tree.functions()).collect();
+    let pattern = pattern.to_string();
+    Error::NoSuchFunction {
+        similar: similar(&pattern, names),
+        pattern,
     }
 }

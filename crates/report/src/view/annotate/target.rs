@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use prof_model::similar;
 use rustc_hash::FxHashSet;
 
 use super::Key;
@@ -10,7 +11,6 @@ use crate::error::Error;
 use crate::filter::filtered_samples::FilteredSamples;
 use crate::pattern::Pattern;
 use crate::profile::Weight;
-use crate::suggest;
 use crate::symbolize::{FunctionId, FunctionKind, Location};
 
 /// The code to annotate.
@@ -49,7 +49,7 @@ impl Target {
         let names = functions.iter().map(|&id| &*shown.symbolized()[id].name);
         Err(Error::NoSuchFunction {
             pattern: given.to_owned(),
-            similar: suggest::similar(given, names),
+            similar: similar(given, names),
         })
     }
 
