@@ -19,6 +19,7 @@ use crate::exit;
 use crate::flags::{CiFlags, GrowthLimit, SymbolFlags};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
+use crate::report::CheckedLimits;
 
 /// Records the baseline; or records, and compares with the baseline or with another program.
 ///
@@ -193,10 +194,9 @@ fn compare(flags: CiFlags, before: &Path, new: &Path, order: RunOrder) -> Result
         Some(path) => write_file(path, |out| Ok(runs::write(&diff, &options, failed, out)?))?,
         None => write_stdout(|out| Ok(runs::write(&diff, &options, failed, out)?))?,
     }
-    Ok(match costs_more || diff.rows.iter().any(failed) {
-        true => exit::CHECK_FAILED.into(),
-        false => ExitCode::SUCCESS,
-    })
+    let grew = costs_more || diff.rows.iter().any(failed);
+    let trees: Vec<&CallTree<'_>> = before_trees.iter().chain(&after_trees).collect();
+    Ok(CheckedLimits::new(grew, limits, &trees).conclude())
 }
 
 fn read(directory: &Path, symbols: &SymbolFlags) -> Result<Vec<SymbolizedProfile>> {

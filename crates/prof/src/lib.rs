@@ -71,7 +71,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
         ProfCommand::Annotate(flags) => report::annotate(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),
-        ProfCommand::Diff(flags) => report::diff(*flags),
+        ProfCommand::Diff(flags) => report::diff(*flags).map(report::CheckedLimits::conclude),
         ProfCommand::Ci(flags) => needing_proc(|| ci::run(*flags)),
         ProfCommand::Stat(flags) => needing_proc(|| stat::run(*flags)),
         ProfCommand::List(flags) => list::run(&flags),

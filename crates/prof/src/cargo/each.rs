@@ -16,10 +16,9 @@ use prof_console::Console;
 use prof_report::Pattern;
 
 use super::{Session, argv, record_job};
-use crate::exit;
 use crate::flags::{CargoRecordFlags, DiffFlags, EachFlags};
 use crate::record::{self, Pictures};
-use crate::report;
+use crate::report::{self, CheckedLimits};
 
 /// Criterion's name for a recording that is not a baseline.
 const NEW: &str = "new";
@@ -45,21 +44,23 @@ pub(super) fn run(
         bail!("there is no baseline '{name}' yet: `--each --save-baseline {name}` records it");
     }
     let args = session.only_run(flags.args.clone(), Session::SECONDS_EACH, console);
-    let mut grew = false;
+    let mut checked: Option<CheckedLimits> = None;
     for benchmark in &benchmarks {
         console.say(format_args!("benchmark {}", benchmark.name));
         let code = benchmark.record(flags, session, &args)?;
         if code != ExitCode::SUCCESS {
             return Ok(code);
         }
-        if let Some(name) = &flags.each.baseline {
-            grew |= benchmark.compare(name, &flags.each, session, console)? != ExitCode::SUCCESS;
+        if let Some(name) = &flags.each.baseline
+            && let Some(compared) = benchmark.compare(name, &flags.each, session, console)?
+        {
+            checked = Some(match checked {
+                Some(earlier) => earlier.and(compared),
+                None => compared,
+            });
         }
     }
-    Ok(match grew {
-        true => exit::CHECK_FAILED.into(),
-        false => ExitCode::SUCCESS,
-    })
+    Ok(checked.unwrap_or_default().conclude())
 }
 
 struct Benchmark {
@@ -96,20 +97,21 @@ impl Benchmark {
         record::run(record_job(session, arguments.collect(), sampling, pictures))
     }
 
+    /// What became of the limits, if the benchmark is in the baseline.
     fn compare(
         &self,
         baseline: &str,
         flags: &EachFlags,
         session: &Session,
         console: Console,
-    ) -> Result<ExitCode> {
+    ) -> Result<Option<CheckedLimits>> {
         let before = self.recording(baseline);
         if !before.exists() {
             console.say(format_args!(
                 "{} is not in the baseline '{baseline}'",
                 self.name
             ));
-            return Ok(ExitCode::SUCCESS);
+            return Ok(None);
         }
         let mut diff = DiffFlags {
             before,
@@ -119,7 +121,7 @@ impl Benchmark {
             ..DiffFlags::default()
         };
         diff.filter.hide = session.hidden(false);
-        report::diff(diff)
+        report::diff(diff).map(Some)
     }
 }
 

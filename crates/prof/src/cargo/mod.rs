@@ -44,7 +44,7 @@ pub(crate) fn run(flags: CargoFlags) -> Result<ExitCode> {
         Some(CargoVerb::Report(flags)) => report::run(*flags),
         Some(CargoVerb::View(flags)) => report::view(&flags),
         Some(CargoVerb::Annotate(flags)) => report::annotate(*flags),
-        Some(CargoVerb::Diff(flags)) => report::diff(*flags),
+        Some(CargoVerb::Diff(flags)) => report::diff(*flags).map(report::CheckedLimits::conclude),
     }
 }
 

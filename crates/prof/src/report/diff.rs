@@ -1,7 +1,6 @@
 //! `prof diff`: what changed from one recording to another.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use prof_console::say;
@@ -12,8 +11,8 @@ use prof_report::view::diff::{Basis, Diff, Judged};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use super::html;
+use super::limits::CheckedLimits;
 use super::text::terminal_width;
-use crate::exit;
 use crate::flags::{DiffFlags, GrowthLimit};
 use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
@@ -24,7 +23,7 @@ use crate::output::{write_file, write_stdout};
 ///
 /// A recording cannot be read or has no samples to compare, the two measure different things, or an
 /// output cannot be written.
-pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
+pub(crate) fn run(flags: DiffFlags) -> Result<CheckedLimits> {
     let detail = Detail::new(flags.filter.no_inline && flags.html.is_none());
     let read = |path: &PathBuf| {
         names::read_with_symbolizer(std::slice::from_ref(path), &flags.symbols, detail)
@@ -82,10 +81,12 @@ pub(crate) fn run(flags: DiffFlags) -> Result<ExitCode> {
     let judged = judged.flat_map(|limit| judged_by(limit, &diff)).collect();
     let grown = diff.grown(judged);
     grown.iter().for_each(|one| say(&in_words(one)));
-    Ok(match grown.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => exit::CHECK_FAILED.into(),
-    })
+    let trees = [&tree_before, &tree_after];
+    Ok(CheckedLimits::new(
+        !grown.is_empty(),
+        &flags.fail_above,
+        &trees,
+    ))
 }
 
 /// The tree of one of the recordings, whose name an error tells.

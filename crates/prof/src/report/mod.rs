@@ -5,6 +5,7 @@ mod closing;
 mod diff;
 mod files;
 mod html;
+mod limits;
 mod text;
 mod timeline;
 
@@ -20,6 +21,7 @@ use prof_report::{CallTree, Filter, Split, StackCopies};
 pub(crate) use annotate::run as annotate;
 pub(crate) use diff::run as diff;
 pub(crate) use html::{show_in_browser, view, write_recording as write_page};
+pub(crate) use limits::CheckedLimits;
 
 use closing::{ReportQuality, asides, print_closing};
 

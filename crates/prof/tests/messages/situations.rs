@@ -224,6 +224,8 @@ const DIFF: &[&str] = &[
     "folded perf-4.14-branches",
     "folded folded.after --fail-above 5",
     "folded folded.after --fail-above 5:work",
+    "folded folded.after --fail-above 5:wrok",
+    "folded folded.after --fail-above 5:wrok --fail-above 5",
     "folded folded.after --fail-above x",
     "folded folded.after --fail-above 5:[",
     "folded folded.after --normalize rate",

@@ -200,6 +200,9 @@ fn callers_and_callees_count_recursion_once() {
     assert_eq!(lines(&callers), ["f;a;m 4", "f;b;m 2"]);
     let nothing = tree.callers_of(&"^nothing$".parse().unwrap());
     assert!(matches!(nothing, Err(Error::NoSuchFunction { .. })));
+    assert!(CallTree::check_pattern(&[&callees, &tree], &"^m$".parse().unwrap()).is_ok());
+    let nothing = CallTree::check_pattern(&[&callees], &"^m$".parse().unwrap());
+    assert!(matches!(nothing, Err(Error::NoSuchFunction { .. })));
 }
 
 #[test]
