@@ -87,6 +87,12 @@ pub enum InputError {
          `main;work 12`), nor a pprof profile"
     )]
     Unknown,
+    /// What Go's profiles are with `debug=1` or `debug=2`.
+    #[error(
+        "it is a profile of Go as text, for people to read; fetch it without `debug=` (`curl -o \
+         FILE http://HOST/debug/pprof/NAME`)"
+    )]
+    GoText,
     /// A directory with a file for each thread that wrote it.
     #[error("it is a directory of many files; record without --threads")]
     ManyFiles,

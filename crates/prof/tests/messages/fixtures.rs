@@ -19,6 +19,16 @@ impl Fixtures {
         };
         write("empty", b"");
         write("text", b"no recording\nat all\n");
+        write(
+            "go-goroutines",
+            b"goroutine profile: total 5\n1 @ 0x43c3d6 0x40\n#\t0x43c3d5\tmain.f+0x15\tmain.go:5\n",
+        );
+        write(
+            "go-stacks",
+            b"goroutine 1 [running]:\nmain.f()\n\t/src/main.go:5 +0x1d\n",
+        );
+        write("go-heap", b"heap profile: 1: 2 [3: 4] @ heap/1048576\n");
+        write("mostly-text", b"total 12\none\ntwo\nthree\n");
         write("folded", b"main;work 60\nmain;rest 40\n");
         write("folded.after", b"main;work 95\nmain;rest 40\n");
         write("folded.damaged", b"main;work 60\nmain;rest\nmain 1\n");

@@ -13,13 +13,19 @@ use crate::error::InputError;
 use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
 use crate::symbolize::FunctionKind;
 
-/// Whether the first line that says anything is one of folded stacks.
+/// Whether the first line that says anything is one of folded stacks, and so are at least half of
+/// the first lines: other text may have some that end in a number.
 pub(super) fn is_folded(bytes: &[u8]) -> bool {
-    let first = lines(bytes).next();
-    first.is_some_and(|(_, line)| {
-        std::str::from_utf8(line).is_ok_and(|line| !line.contains(char::is_control))
-            && parse(&String::from_utf8_lossy(line)).is_some()
-    })
+    const LOOKED_AT: usize = 1000;
+    let first = lines(bytes).take(LOOKED_AT);
+    let first: Vec<bool> = first.map(|(_, line)| is_stack(line)).collect();
+    let stacks = first.iter().filter(|&&is_stack| is_stack).count();
+    first.first() == Some(&true) && stacks * 2 >= first.len()
+}
+
+fn is_stack(line: &[u8]) -> bool {
+    let line = std::str::from_utf8(line);
+    line.is_ok_and(|line| !line.contains(char::is_control) && parse(line).is_some())
 }
 
 /// Reads folded stacks. Lines that are none are counted as malformed samples.
@@ -284,6 +290,8 @@ mod tests {
             (&b"main;f 3\n"[..], true),
             (b"# comment\nmain 3", true),
             (b"this is a text", false),
+            (b"main;f 3\nwhat is this\n", true),
+            (b"main;f 3\nwhat is this\nand this\n", false),
             (b"", false),
             (b"\x08\x01 3\n", false),
             (b"PERFILE2", false),

@@ -65,10 +65,28 @@ fn plain(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError>
     if options.stack_copies.are_needed() {
         return Err(InputError::NoStackCopies);
     }
+    if is_go_text(&file) {
+        return Err(InputError::GoText);
+    }
     if folded::is_folded(&file) {
         return folded::read(&file);
     }
     pprof::read(&file).unwrap_or(Err(InputError::Unknown))
+}
+
+/// Whether it begins as Go's profiles for people do.
+///
+/// Source: runtime/pprof/pprof.go, runtime/traceback.go.
+fn is_go_text(bytes: &[u8]) -> bool {
+    const LONGEST: usize = 200;
+    let start = &bytes[..bytes.len().min(LONGEST)];
+    let first = start.split(|&byte| byte == b'\n').next();
+    let first = String::from_utf8_lossy(first.unwrap_or_default());
+    let is_named = |rest: &str| rest.starts_with("total ") || rest.contains(" @ heap");
+    let profile = first.split_once(" profile: ");
+    profile.is_some_and(|(name, rest)| !name.contains(' ') && is_named(rest))
+        || first.starts_with("goroutine ") && first.ends_with("]:")
+        || ["--- contention:", "--- mutex:"].contains(&&*first)
 }
 
 fn open(path: &Path) -> Result<MappedFile, Error> {
