@@ -221,7 +221,7 @@ fn directories_of_perf_are_read_if_one_file_has_the_samples() {
     let directory = session.path("threads");
     perf_record(&["-F", "999", "--threads"], &directory, &[&SHARES.build()]);
     let outcome = session.run(["report", "-i", directory.to_str().unwrap()]);
-    outcome.assert_refused(&["it is a directory of many files; record without --threads"]);
+    outcome.assert_refused(&["a file for each thread; record without --threads"]);
 }
 
 #[test]

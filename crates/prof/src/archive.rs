@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use prof_console::say;
 use prof_model::counted;
+use prof_report::recording_file;
 
 use crate::flags::ArchiveFlags;
 use crate::names;
@@ -15,8 +16,10 @@ use crate::names;
 ///
 /// The recording cannot be read or written; it is then unchanged.
 pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
-    let output = flags.output.as_ref().unwrap_or(&flags.input);
-    let naming = names::embed(&flags.input, output, &flags.symbols)?;
+    let input = recording_file(&flags.input)
+        .with_context(|| format!("cannot read {}", flags.input.display()))?;
+    let output = flags.output.as_ref().unwrap_or(&input);
+    let naming = names::embed(&input, output, &flags.symbols)?;
     names::unnamed(&naming).iter().for_each(say);
     let total: usize = naming.iter().map(|module| module.addresses).sum();
     let named: usize = naming.iter().map(|module| module.named).sum();

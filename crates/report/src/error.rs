@@ -94,7 +94,10 @@ pub enum InputError {
     )]
     GoText,
     /// A directory with a file for each thread that wrote it.
-    #[error("it is a directory of many files; record without --threads")]
+    #[error(
+        "it is a directory, into which `perf record --threads` wrote a file for each thread; \
+         record without --threads"
+    )]
     ManyFiles,
     /// A gzipped file that is cut off or damaged.
     #[error("its gzip data is damaged or cut off: {0}")]

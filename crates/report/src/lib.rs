@@ -50,6 +50,7 @@ pub use error::{Error, InputError, NoSamples};
 pub use filter::Filter;
 pub use load::{
     LoadOptions, LoadProgress, Span, StackCopies, StreamingProfile, load, profile_of, read,
+    recording_file,
 };
 pub use pattern::{InvalidPattern, Pattern};
 pub use profile::Profile;

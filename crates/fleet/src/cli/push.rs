@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use prof_console::say;
 use prof_model::counted;
+use prof_report::recording_file;
 
 use super::values::{label, time};
 use crate::address;
@@ -77,9 +78,11 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
     };
     delivery.push_waiting();
     for file in files.iter().map(PathBuf::from) {
+        let cannot_push = || format!("cannot push {}", file.display());
+        let recording = recording_file(&file).with_context(cannot_push)?;
         delivery
-            .push(&file, &origin)
-            .with_context(|| format!("cannot push {}", file.display()))?;
+            .push(&recording, &origin)
+            .with_context(cannot_push)?;
     }
     Ok(())
 }

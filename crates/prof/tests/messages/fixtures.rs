@@ -56,6 +56,12 @@ impl Fixtures {
                 let recording = fs::read(&path).unwrap();
                 let name = name.to_str().unwrap();
                 write(name, &recording);
+                // As `perf record --kcore` and `--threads` write it.
+                if name == "perf-4.14-branches" {
+                    write("kcore/data", &recording);
+                    write("threads/data", &recording);
+                    write("threads/data.0", b"");
+                }
                 write(
                     &format!("{name}.cut"),
                     &recording[..recording.len() * 2 / 3],

@@ -114,6 +114,8 @@ const REPORT: &[&str] = &[
     "",
     "-i missing",
     "-i directory",
+    "-i kcore --folded out",
+    "-i threads",
     "-i empty",
     "-i text",
     "-i go-goroutines",
@@ -282,6 +284,8 @@ const ARCHIVE: &[&str] = &[
     "perf-4.14-branches.cut -o out",
     "perf-4.14-branches -o nowhere/out",
     "perf-4.14-branches -o out",
+    "kcore",
+    "threads",
 ];
 
 const LIST: &[&str] = &["no-such-event", "[", "--nonsense"];
@@ -336,6 +340,8 @@ const PUSH: &[&str] = &[
     "folded",
     "missing set",
     "directory set",
+    "kcore set",
+    "threads set",
     "text set",
     "folded set",
     "perf-4.14-branches set",

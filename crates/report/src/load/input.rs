@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
 use prof_filemap::MappedFile;
@@ -20,11 +20,12 @@ use crate::profile::Profile;
 /// # Errors
 /// [`Error::File`], [`Error::Input`].
 pub fn read(path: &Path, options: &LoadOptions) -> Result<Profile, Error> {
-    let file = open(path)?;
-    profile_of(file, options).map_err(|source| Error::Input {
+    let unusable = |source| Error::Input {
         path: path.to_owned(),
         source: Box::new(source),
-    })
+    };
+    let file = open(&recording_file(path).map_err(unusable)?)?;
+    profile_of(file, options).map_err(unusable)
 }
 
 /// The profile that these bytes are.
@@ -114,23 +115,24 @@ fn open(path: &Path) -> Result<MappedFile, Error> {
     {
         read(&mut File::open(path).map_err(cannot_read)?)?;
     } else {
-        return open_recording(path);
+        return Ok(MappedFile::open(path)?);
     }
     Ok(MappedFile::from(bytes))
 }
 
-/// Maps a file, or the one that `perf record --kcore` writes into a directory of this name.
-fn open_recording(path: &Path) -> Result<MappedFile, Error> {
+/// The file of a recording: the path itself, or the file that `perf record --kcore` writes into a
+/// directory of this name.
+///
+/// # Errors
+/// [`InputError::ManyFiles`].
+pub fn recording_file(path: &Path) -> Result<PathBuf, InputError> {
     // Those of `perf record --threads`: one for each ring.
     if path.join("data.0").exists() {
-        return Err(Error::Input {
-            path: path.to_owned(),
-            source: Box::new(InputError::ManyFiles),
-        });
+        return Err(InputError::ManyFiles);
     }
     let inner = path.join("data");
-    Ok(MappedFile::open(match inner.is_file() {
-        true => &inner,
-        false => path,
-    })?)
+    Ok(match inner.is_file() {
+        true => inner,
+        false => path.to_owned(),
+    })
 }

@@ -34,7 +34,7 @@ use rustc_hash::FxHashSet;
 use crate::error::InputError;
 use crate::profile::{Header, Profile};
 
-pub use input::{profile_of, read};
+pub use input::{profile_of, read, recording_file};
 pub use progress::LoadProgress;
 pub use streaming::{Span, StreamingProfile};
 
