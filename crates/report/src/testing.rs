@@ -125,6 +125,11 @@ impl TestProfile {
         self.finish_with(Some("/src/demo.c"))
     }
 
+    /// By frame number: the names of the frame's functions, innermost first.
+    pub(crate) fn names(&self) -> Vec<Vec<String>> {
+        self.names.clone()
+    }
+
     /// With this source file, or as if there were no debug info.
     pub(crate) fn finish_with(self, file: Option<&str>) -> SymbolizedProfile {
         let names = self.names.iter();

@@ -16,7 +16,8 @@ use super::{SymbolFlags, complete};
 #[derive(Debug, Args)]
 pub(crate) struct AnnotateFlags {
     /// A function name, a regular expression for functions, or a source file (its path or the end
-    /// of it) [default: the function with the most self time]
+    /// of it) [default: the function with the most self time; if its source is not there, the
+    /// function with source that calls the most of such code]
     #[arg(value_name = "FUNCTION|FILE", add = ArgValueCompleter::new(complete::functions_and_files))]
     pub(crate) pattern: Option<String>,
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use prof_report::Filter;
 use prof_report::format::annotate::{self, AnnotateOptions};
 use prof_report::format::json;
-use prof_report::view::annotate::Annotation;
+use prof_report::view::annotate::{Annotation, Wanted};
 
 use super::closing::{ReportQuality, asides, print_closing};
 use super::text;
@@ -26,7 +26,14 @@ pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     // Lines are in the same debug info as inlined functions; `--no-inline` only hides the latter.
     let named = names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);
-    let annotation = Annotation::new(&named.profile, &filter, flags.pattern.as_deref())?;
+    let annotation = Annotation::new(
+        &named.profile,
+        &filter,
+        match &flags.pattern {
+            Some(pattern) => Wanted::Named(pattern),
+            None => Wanted::Hottest(&sources),
+        },
+    )?;
     let code = flags
         .asm
         .map(|syntax| annotation.code(&named.symbolizer, syntax.into()));

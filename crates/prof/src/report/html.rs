@@ -7,7 +7,7 @@ use anyhow::Result;
 use prof_console::Console;
 use prof_report::format::html::{self, HtmlInput};
 use prof_report::profile::Weight;
-use prof_report::view::annotate::{Annotation, CodeListing, Syntax};
+use prof_report::view::annotate::{Annotation, CodeListing, Syntax, Wanted};
 use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Sources, Split, SymbolizedProfile};
 
@@ -50,7 +50,7 @@ fn hottest_code(named: &Named) -> Vec<CodeListing> {
         .map(|row| regex_of(&named.profile[row.function].name))
         .collect();
     let wanted = format!("^(?:{})$", names.join("|"));
-    let annotation = Annotation::new(&named.profile, &filter, Some(&wanted));
+    let annotation = Annotation::new(&named.profile, &filter, Wanted::Named(&wanted));
     let code = annotation.map(|it| it.code(&named.symbolizer, Syntax::Intel));
     let mut code = code.unwrap_or_default();
     code.retain(|listing| listing.instructions.is_ok());

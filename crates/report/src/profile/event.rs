@@ -21,6 +21,11 @@ impl Event {
         self.base() == "offcpu-time"
     }
 
+    /// Whether waits are among its samples: those end in the kernel's scheduler.
+    pub(crate) fn has_waits(&self) -> bool {
+        matches!(self.time(), Some(Time::OffCpu | Time::Wall))
+    }
+
     /// Its name without modifiers (`:u`) and number (`#2`).
     fn base(&self) -> &str {
         let name = &*self.name;

@@ -11,7 +11,7 @@ use std::process::Command;
 use object::{Object, ObjectSection, ObjectSymbol};
 use prof_model::{FileOffset, Module, StackEnd};
 use prof_report::profile::{Event, Frame, Sample, Unit};
-use prof_report::view::annotate::{Annotation, Syntax};
+use prof_report::view::annotate::{Annotation, Syntax, Wanted};
 use prof_report::{Filter, Profile, SymbolizedProfile};
 use prof_symbols::{SymbolOptions, Symbolizer};
 
@@ -132,7 +132,8 @@ fn instructions_are_those_of_llvm() {
     for function in ["work", "main"] {
         let symbolizer = Symbolizer::new(SymbolOptions::default());
         let symbolized = SymbolizedProfile::new(profile(&program, function), &symbolizer);
-        let annotation = Annotation::new(&symbolized, &Filter::default(), Some(function)).unwrap();
+        let annotation =
+            Annotation::new(&symbolized, &Filter::default(), Wanted::Named(function)).unwrap();
         let listings = annotation.code(&symbolizer, Syntax::default());
         assert_eq!(listings.len(), 1);
         let ours = listings[0].instructions.as_ref().unwrap();

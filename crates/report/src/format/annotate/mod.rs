@@ -296,11 +296,12 @@ fn name(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::testing::{check_golden, demo, everything};
+    use crate::view::annotate::Wanted;
 
     #[test]
     fn golden() {
         let symbolized = demo();
-        let wanted = Some("^(compute|ns::inner|write)$");
+        let wanted = Wanted::Named("^(compute|ns::inner|write)$");
         let annotation = Annotation::new(&symbolized, &everything(), wanted).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let source: String = (1..=40).map(|line| format!("\tline {line};\n")).collect();
@@ -328,7 +329,7 @@ mod tests {
     #[test]
     fn colours_show_shares_and_have_no_width() {
         let symbolized = demo();
-        let annotation = Annotation::new(&symbolized, &everything(), Some("fib")).unwrap();
+        let annotation = Annotation::new(&symbolized, &everything(), Wanted::Named("fib")).unwrap();
         let text = |colors| {
             let options = AnnotateOptions {
                 width: Some(80),

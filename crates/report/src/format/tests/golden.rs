@@ -7,7 +7,7 @@ use crate::source::Sources;
 use crate::testing::{
     TestProfile, check_golden, demo, demo_with_failures, demo_with_stack_check, everything,
 };
-use crate::view::annotate::Annotation;
+use crate::view::annotate::{Annotation, Wanted};
 use crate::view::diff::{Basis, Diff};
 use crate::view::flat::Flat;
 use crate::view::stack_check::NamedStackCheck;
@@ -35,7 +35,11 @@ fn table_and_tree() {
 #[test]
 fn other_views() {
     let symbolized = demo();
-    let annotation = Annotation::new(&symbolized, &everything(), Some("^(main|ns::inner)$"));
+    let annotation = Annotation::new(
+        &symbolized,
+        &everything(),
+        Wanted::Named("^(main|ns::inner)$"),
+    );
     let text = written(|out| {
         let annotation = annotation?;
         Ok(json::annotation(

@@ -15,7 +15,7 @@ use crate::profile::Unit;
 use crate::source::Sources;
 use crate::symbolize::SymbolizedProfile;
 use crate::testing::{TestProfile, everything};
-use crate::view::annotate::Annotation;
+use crate::view::annotate::{Annotation, Wanted};
 use crate::view::chart::Chart;
 use crate::view::diff::{Basis, Diff};
 use crate::view::flat::Flat;
@@ -101,8 +101,9 @@ const FORMATS: &[(&str, Rules, Write1)] = &[
             min_percent: 0.0,
             colors: false,
         };
-        let annotation = Annotation::new(p, &everything(), None).unwrap();
-        annotate::write(&annotation, None, &Sources::default(), &options, out).unwrap();
+        let sources = Sources::default();
+        let annotation = Annotation::new(p, &everything(), Wanted::Hottest(&sources)).unwrap();
+        annotate::write(&annotation, None, &sources, &options, out).unwrap();
     }),
     ("folded", TEXT, |p, out| {
         folded::write(&tree_of(p), out).unwrap()

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::filter::Filter;
 use crate::filter::filtered_samples::FilteredSamples;
 use crate::profile::{Event, FrameId, Weight};
+use crate::source::Sources;
 use crate::symbolize::{FunctionId, Location, SymbolizedProfile};
 
 pub use code::{CodeListing, Instruction, NoCode};
@@ -57,10 +58,19 @@ pub struct SourceLine {
     pub total: Weight,
 }
 
+/// What to annotate.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// A function by its name; a source file by its path or the end of that; or functions by a
+    /// regular expression.
+    Named(&'a str),
+    /// The function with the most self weight; if its source is not there, the function whose
+    /// source is and that led to the most such code.
+    Hottest(&'a Sources),
+}
+
 impl<'p> Annotation<'p> {
-    /// The lines of `given`, with the samples that pass `filter`: a function by its name; a source
-    /// file by its path or the end of that; or functions by a regular expression. By default, the
-    /// function with the most self weight.
+    /// The lines of what is `wanted`, with the samples that pass `filter`.
     ///
     /// A line of an inlined function belongs to that function and its file; the line of the call
     /// has the weight in its total.
@@ -71,12 +81,12 @@ impl<'p> Annotation<'p> {
     pub fn new(
         symbolized: &'p SymbolizedProfile,
         filter: &Filter,
-        given: Option<&str>,
+        wanted: Wanted<'_>,
     ) -> Result<Self, Error> {
         let shown = FilteredSamples::new(symbolized, filter)?;
-        let target = match given {
-            Some(given) => Target::find(&shown, given)?,
-            None => Target::hottest(&shown),
+        let target = match wanted {
+            Wanted::Named(given) => Target::find(&shown, given)?,
+            Wanted::Hottest(sources) => Target::hottest(&shown, sources),
         };
         let Weighed { total, listings } = weigh(&shown, &target);
         Ok(Self {

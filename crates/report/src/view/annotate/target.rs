@@ -1,16 +1,18 @@
 //! The code to annotate.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use prof_model::similar;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Key;
 use crate::error::Error;
 use crate::filter::filtered_samples::FilteredSamples;
 use crate::pattern::Pattern;
 use crate::profile::Weight;
+use crate::source::Sources;
 use crate::symbolize::{FunctionId, FunctionKind, Location};
 
 /// The code to annotate.
@@ -53,22 +55,45 @@ impl Target {
         })
     }
 
-    /// The function in which most weight was sampled.
-    pub(super) fn hottest(shown: &FilteredSamples<'_>) -> Self {
+    /// The function in which most weight was sampled. If its source is not there, the function
+    /// whose source is and that led to the most such code. Waits end in the kernel's scheduler,
+    /// whose source explains none.
+    pub(super) fn hottest<'p>(shown: &FilteredSamples<'p>, sources: &Sources) -> Self {
         let symbolized = shown.symbolized();
-        let mut own = vec![Weight::default(); symbolized.functions().len()];
+        let has_waits = shown.event().has_waits();
+        let names_source = |location: &Location| {
+            let is_scheduler =
+                has_waits && symbolized[location.function].kind == FunctionKind::Kernel;
+            location.file.is_some() && !is_scheduler
+        };
+        let mut found: FxHashMap<&str, bool> = FxHashMap::default();
+        let mut own = Weights::new(symbolized.functions().len());
+        // Of functions whose source is there; of those whose debug info names it at least.
+        let mut nearest = [own.clone(), own.clone()];
         for (stack, weight) in shown.weighted_stacks() {
-            let innermost = shown.frames(stack).next();
-            if let Some(location) = innermost.and_then(|frame| shown.locations(frame).first()) {
-                own[location.function.index()] += weight;
-            }
+            let of_frame = |frame| shown.locations(frame).iter().copied();
+            let locations = || shown.frames(stack).flat_map(of_frame);
+            let is_there = |location: &&'p Location| {
+                let location: &'p Location = location;
+                let file = location.file.as_deref().filter(|_| names_source(location));
+                file.is_some_and(|file| {
+                    let known = found.entry(file);
+                    *known.or_insert_with(|| sources.find(file).is_ok())
+                })
+            };
+            own.add(locations().next(), weight);
+            nearest[0].add(locations().find(is_there), weight);
+            nearest[1].add(locations().find(|location| names_source(location)), weight);
         }
         let is_function = |id: &FunctionId| symbolized[*id].kind != FunctionKind::Missing;
-        let hottest = symbolized
-            .function_ids()
-            .filter(is_function)
-            .max_by_key(|id| (own[id.index()], std::cmp::Reverse(*id)));
-        Self::Functions(hottest.into_iter().collect())
+        let all = || symbolized.function_ids().filter(is_function);
+        let hottest = own.heaviest(all());
+        let nearest = nearest.iter().find(|weights| !weights.are_none());
+        let target = match (nearest, hottest) {
+            (Some(nearest), Some(hottest)) if !nearest.has(hottest) => nearest.heaviest(all()),
+            _ => hottest,
+        };
+        Self::Functions(target.into_iter().collect())
     }
 
     /// The listing that a location belongs to, if it is any of this target's.
@@ -86,6 +111,35 @@ impl Target {
                 })
             }
         }
+    }
+}
+
+/// Weights by function.
+#[derive(Clone)]
+struct Weights(Vec<Weight>);
+
+impl Weights {
+    fn new(functions: usize) -> Self {
+        Self(vec![Weight::default(); functions])
+    }
+
+    fn add(&mut self, location: Option<&Location>, weight: Weight) {
+        if let Some(location) = location {
+            self.0[location.function.index()] += weight;
+        }
+    }
+
+    fn are_none(&self) -> bool {
+        self.0.iter().all(|weight| weight.samples == 0)
+    }
+
+    fn has(&self, function: FunctionId) -> bool {
+        self.0[function.index()].samples > 0
+    }
+
+    /// The heaviest of these functions, of equal ones the first.
+    fn heaviest(&self, functions: impl Iterator<Item = FunctionId>) -> Option<FunctionId> {
+        functions.max_by_key(|id| (self.0[id.index()], Reverse(*id)))
     }
 }
 
@@ -109,4 +163,79 @@ fn files(shown: &FilteredSamples<'_>, given: &str) -> BTreeSet<Arc<str>> {
     // An empty name would be the end of all.
     let files = files.filter(|_| !given.is_empty());
     files.filter(ends_so).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_symbols::SymbolFrame;
+
+    use super::*;
+    use crate::filter::Filter;
+    use crate::profile::{Event, Unit};
+    use crate::symbolize::SymbolizedProfile;
+    use crate::testing::TestProfile;
+
+    /// The hottest of these stacks. Of functions with a dot, debug info names no source; of those
+    /// that end in a colon, it names one that is not there.
+    fn check(event: &str, lines: &[&str], expected: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("demo.c"), "main\n").unwrap();
+        let sources = Sources {
+            directories: vec![directory.path().into()],
+            ..Sources::default()
+        };
+        let mut test = TestProfile::new();
+        test.profile.events[0] = Event {
+            name: event.into(),
+            unit: Unit::of_event(event),
+        };
+        lines.iter().for_each(|line| test.line(line));
+        let answers: Vec<Vec<SymbolFrame>> = (test.names().iter())
+            .map(|names| {
+                let name = names.first().map_or("", String::as_str);
+                let file = match name {
+                    name if name.contains('.') => None,
+                    name if name.ends_with(':') => Some("/src/missing.c"),
+                    _ => Some("/src/demo.c"),
+                };
+                vec![SymbolFrame {
+                    function: Arc::from(name),
+                    file: file.map(Arc::from),
+                    line: file.map(|_| 10),
+                    inlined: false,
+                }]
+            })
+            .collect();
+        let symbolized = SymbolizedProfile::with_names(test.profile, |id| &answers[id.index()]);
+        let shown = FilteredSamples::new(&symbolized, &Filter::default()).unwrap();
+        let Target::Functions(functions) = Target::hottest(&shown, &sources) else {
+            panic!("{event}: files are no functions");
+        };
+        let names = functions.iter().map(|&id| &*symbolized[id].name);
+        assert_eq!(names.collect::<Vec<_>>(), [expected], "{event}: {lines:?}");
+    }
+
+    #[test]
+    fn the_hottest_function_is_one_with_source_if_there_is_one() {
+        let computing = "demo main;compute 50";
+        let copying = "demo main;copy;libc.so.6!mem.copy 60";
+        check("cpu-clock", &[computing, copying], "copy");
+        check("cpu-clock", &["demo main;compute 70", copying], "compute");
+        check("cpu-clock", &["demo main.o;copy.o 60"], "copy.o");
+        check("cpu-clock", &["demo main;copy;libc.so.6!memcpy: 9"], "copy");
+        check("cpu-clock", &["demo main:;copy:;mem.copy 9"], "copy:");
+    }
+
+    #[test]
+    fn waits_are_explained_by_the_function_that_waits() {
+        let waiting = "demo main;load;libc.so.6!read:;k:schedule 90";
+        check(
+            "offcpu-time",
+            &[waiting, "demo main;rest;k:schedule 5"],
+            "load",
+        );
+        check("wall-clock", &[waiting, "demo main;compute 50"], "load");
+        check("offcpu-time", &["demo main.o;k:schedule 5"], "schedule");
+        check("cpu-clock", &[waiting], "schedule");
+    }
 }
