@@ -233,7 +233,8 @@ fn documents(package: &Package, programs: &Path, directory: &Path) -> Result<()>
     let (manual, completions) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&manual)?;
     fs::create_dir_all(&completions)?;
-    for kind in generate("list")?.lines() {
+    let kinds = generate("list")?;
+    for kind in kinds.lines().filter(|kind| kind.starts_with("man")) {
         let page = match kind.strip_prefix("man-") {
             None => name.to_owned(),
             Some(verb) if verb.starts_with("cargo-") => verb.to_owned(),

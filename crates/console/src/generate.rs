@@ -9,6 +9,7 @@ use clap::Command;
 use clap_complete::CompleteEnv;
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
 use clap_mangen::Man;
+use prof_model::{one_of, similar};
 
 use crate::reference;
 
@@ -87,44 +88,88 @@ pub fn pages(program: &'static str, flags: Command) -> Vec<Command> {
     pages
 }
 
-/// Writes the output of `program --generate KIND`: `man` is the program's own page, `man-record`
-/// prof-record(1) and so on, `complete-bash` a script for that shell, `list` the kinds of all
-/// `pages`, `reference` all flags as Markdown.
+/// The output of `program --generate KIND`: `man` is the program's own page, `man-record`
+/// prof-record(1) and so on, `complete-bash` a script for that shell, `reference` all flags as
+/// Markdown, `list` all kinds.
 ///
 /// # Errors
 ///
-/// There is no such kind, or `out` cannot be written.
-pub fn generate(program: &str, pages: &[Command], kind: &str, out: &mut dyn Write) -> Result<()> {
+/// There is no such kind.
+pub fn generate(program: &str, pages: &[Command], kind: &str) -> Result<String> {
+    let mut out = Vec::new();
     if let Some((_, shell)) = SCRIPTS.iter().find(|(name, _)| *name == kind) {
-        shell.write_registration(VARIABLE, program, program, program, out)?;
-        if shell.is("bash") {
-            let script = BASH_WORDS.replace("FUNCTION", &program.replace('-', "_"));
-            out.write_all(script.replace("PROGRAM", program).as_bytes())?;
-        }
-        return Ok(());
+        return script(program, *shell);
     }
-    let mut kinds = pages.iter().map(|page| kind_of(program, page));
     match kind {
-        "list" => kinds.try_for_each(|kind| writeln!(out, "{kind}"))?,
+        "list" => {
+            let kinds = kinds(program, pages);
+            return Ok(kinds.iter().map(|kind| format!("{kind}\n")).collect());
+        }
         "reference" => {
             writeln!(out, "# All flags of {program}\n")?;
             for page in pages {
-                reference::write(page, out)?;
+                reference::write(page, &mut out)?;
             }
         }
         _ => match pages.iter().find(|page| kind_of(program, page) == kind) {
-            Some(page) => write_page(page, out)?,
-            None => {
-                let scripts = SCRIPTS.iter().map(|(name, _)| (*name).to_owned());
-                let known: Vec<String> = kinds.chain(scripts).collect();
-                bail!(
-                    "--generate {kind}: there is no such page or script, only {}",
-                    known.join(", ")
-                );
-            }
+            Some(page) => write_page(page, &mut out)?,
+            None => bail!("--generate {kind}: {}", unknown(program, pages, kind)),
         },
     }
-    Ok(())
+    Ok(String::from_utf8(out)?)
+}
+
+/// A shell's script, which says how to use it.
+fn script(program: &str, shell: &dyn EnvCompleter) -> Result<String> {
+    let mut out = Vec::new();
+    shell.write_registration(VARIABLE, program, program, program, &mut out)?;
+    let registration = String::from_utf8(out)?;
+    let shell = shell.name();
+    let (place, command) = match shell {
+        "fish" => (
+            "~/.config/fish/config.fish",
+            format!("{program} --generate complete-fish | source"),
+        ),
+        "zsh" => (
+            "~/.zshrc, after compinit",
+            format!("source <({program} --generate complete-zsh)"),
+        ),
+        _ => (
+            "~/.bashrc",
+            format!("source <({program} --generate complete-{shell})"),
+        ),
+    };
+    let lead_in = format!(
+        "# Completions of {program} for {shell}. To have them in each shell, add this line to\n\
+         # {place}:\n#   {command}\n"
+    );
+    // zsh's compinit looks for this in the first line.
+    let (first, rest) = match registration.split_once('\n') {
+        Some((first, rest)) if first.starts_with("#compdef") => (format!("{first}\n"), rest),
+        _ => (String::new(), &*registration),
+    };
+    let words = match shell {
+        "bash" => BASH_WORDS
+            .replace("FUNCTION", &program.replace('-', "_"))
+            .replace("PROGRAM", program),
+        _ => String::new(),
+    };
+    Ok(format!("{first}{lead_in}{rest}{words}"))
+}
+
+fn kinds(program: &str, pages: &[Command]) -> Vec<String> {
+    let pages = pages.iter().map(|page| kind_of(program, page));
+    let scripts = SCRIPTS.iter().map(|(name, _)| (*name).to_owned());
+    pages.chain(scripts).chain(["reference".into()]).collect()
+}
+
+fn unknown(program: &str, pages: &[Command], kind: &str) -> String {
+    let kinds = kinds(program, pages);
+    let meant = match &*similar(kind, kinds.iter().map(String::as_str)) {
+        [] => String::new(),
+        similar => format!("; did you mean {}?", one_of(similar)),
+    };
+    format!("there is no such page or script{meant} (`{program} --generate list` shows all)")
 }
 
 /// The KIND of `--generate KIND` that prints this page.
@@ -161,16 +206,58 @@ mod tests {
         let push = Command::new("push").arg(Arg::new("host").long("host-name").value_name("HOST"));
         let push = push.about("Store recordings");
         let flags = Command::new("prof").subcommand(push).subcommand(data);
-        let mut out = Vec::new();
-        generate(program, &pages(program, flags), kind, &mut out).unwrap();
-        String::from_utf8(out).unwrap()
+        generate(program, &pages(program, flags), kind).unwrap_or_else(|error| error.to_string())
     }
 
     #[test]
     fn each_verb_has_its_page() {
-        let kinds = "man\nman-push\nman-data\nman-data-check\n";
+        let kinds = "man\nman-push\nman-data\nman-data-check\ncomplete-bash\ncomplete-zsh\n\
+                     complete-fish\nreference\n";
         assert_eq!(generated("prof", "list"), kinds);
         assert_eq!(generated("prof-fleet", "list"), kinds);
+        assert!(
+            kinds
+                .lines()
+                .all(|kind| !generated("prof", kind).is_empty())
+        );
+    }
+
+    #[test]
+    fn an_unknown_kind_gets_suggestions() {
+        let check = |kind: &str, expected: &str| {
+            assert_eq!(generated("prof", kind), expected);
+        };
+        check(
+            "man-psuh",
+            "--generate man-psuh: there is no such page or script; did you mean man-push? (`prof \
+             --generate list` shows all)",
+        );
+        check(
+            "nonsense",
+            "--generate nonsense: there is no such page or script (`prof --generate list` shows all)",
+        );
+    }
+
+    #[test]
+    fn scripts_say_how_to_use_them() {
+        let check = |kind: &str, expected: &str| {
+            let script = generated("prof-fleet", kind);
+            assert!(script.contains(expected), "{script}");
+            let has_lead_in = script
+                .lines()
+                .take(2)
+                .any(|line| line.starts_with("# Compl"));
+            assert!(has_lead_in, "{script}");
+        };
+        check(
+            "complete-bash",
+            "\n#   source <(prof-fleet --generate complete-bash)\n",
+        );
+        check("complete-zsh", "#compdef prof-fleet\n# Completions of");
+        check(
+            "complete-fish",
+            "\n#   prof-fleet --generate complete-fish | source\n",
+        );
     }
 
     #[test]

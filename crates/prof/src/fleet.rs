@@ -4,7 +4,7 @@ use std::env;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Error, Result, anyhow};
 
 /// The verbs of `prof-fleet`.
 pub(crate) const VERBS: [&str; 4] = ["push", "collect", "query", "data"];
@@ -24,6 +24,16 @@ pub(crate) fn run_if_requested() -> Result<()> {
     let Some(verb) = verb.filter(|verb| VERBS.contains(verb)) else {
         return Ok(());
     };
+    let error = run(verb);
+    if is_completing {
+        return Ok(());
+    }
+    Err(error)
+}
+
+/// Runs `prof-fleet`, which has this verb, with the arguments of this program. Returns only if it
+/// cannot be run.
+pub(crate) fn run(verb: &str) -> Error {
     let beside = env::current_exe().ok();
     let beside = beside.map(|own| own.with_file_name("prof-fleet"));
     let program = beside.filter(|program| program.is_file());
@@ -32,11 +42,8 @@ pub(crate) fn run_if_requested() -> Result<()> {
         .arg0("prof")
         .args(env::args_os().skip(1))
         .exec();
-    if is_completing {
-        return Ok(());
-    }
-    Err(anyhow!(
+    anyhow!(
         "cannot run prof-fleet, which does `prof {verb}`: {error}: install it beside prof (`cargo \
          install --path crates/fleet`)"
-    ))
+    )
 }

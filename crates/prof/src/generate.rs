@@ -24,11 +24,19 @@ pub(crate) fn complete() -> clap::error::Result<bool> {
 ///
 /// # Errors
 ///
-/// There is no such kind, or the standard output cannot be written.
+/// There is no such kind, the standard output cannot be written, or the page is of `prof-fleet`,
+/// which cannot be run.
 pub(crate) fn run(kind: &str) -> Result<ExitCode> {
+    let verb = kind
+        .strip_prefix("man-")
+        .and_then(|rest| rest.split('-').next());
+    if let Some(verb) = verb.filter(|verb| fleet::VERBS.contains(verb)) {
+        return Err(fleet::run(verb));
+    }
     let mut all = pages("prof", ProfCli::command());
     // The page of `cargo` itself is cargo's.
     all.extend(pages("cargo", CargoCli::command()).into_iter().skip(1));
-    write_stdout(|out| prof_console::generate("prof", &all, kind, out))?;
+    let text = prof_console::generate("prof", &all, kind)?;
+    write_stdout(|out| Ok(out.write_all(text.as_bytes())?))?;
     Ok(ExitCode::SUCCESS)
 }

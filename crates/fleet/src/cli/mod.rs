@@ -21,8 +21,9 @@ use prof_console::{Console, generate, pages, write_stdout};
     arg_required_else_help = true
 )]
 struct FleetCli {
-    /// Print a manual page (man for this one, man-push for `prof push`, ...) or completions for a
-    /// shell (complete-bash, complete-zsh, complete-fish)
+    /// Print a manual page (man, man-push, ...: `prof-fleet --generate man-push | man -l -`) or
+    /// completions for a shell (complete-bash, complete-zsh, complete-fish: they say how to load
+    /// them); `list` prints all kinds
     #[arg(long, value_name = "KIND", exclusive = true)]
     generate: Option<String>,
 
@@ -62,7 +63,8 @@ fn run_verb(cli: FleetCli) -> Result<ExitCode> {
         // Without arguments, clap shows the help.
         let kind = cli.generate.unwrap_or_default();
         let pages = pages(PROGRAM, FleetCli::command());
-        write_stdout(|out| generate(PROGRAM, &pages, &kind, out))?;
+        let text = generate(PROGRAM, &pages, &kind)?;
+        write_stdout(|out| Ok(out.write_all(text.as_bytes())?))?;
         return Ok(ExitCode::SUCCESS);
     };
     match command {

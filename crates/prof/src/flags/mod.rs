@@ -60,8 +60,9 @@ use clap::{Parser, Subcommand};
     arg_required_else_help = true
 )]
 pub(crate) struct ProfCli {
-    /// Print a manual page (man for this one, man-record for `prof record`, ...) or completions
-    /// for a shell (complete-bash, complete-zsh, complete-fish)
+    /// Print a manual page (man, man-record, ...: `prof --generate man-record | man -l -`) or
+    /// completions for a shell (complete-bash, complete-zsh, complete-fish: they say how to load
+    /// them); `list` prints all kinds
     #[arg(long, value_name = "KIND", exclusive = true)]
     pub generate: Option<String>,
 
