@@ -168,6 +168,11 @@ fn go() {
         let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
         assert_whole(&recorded, 99.0);
         if name == "stripped" {
+            // New stacks and new heap are touched first in the code that asks for them.
+            let faults = session.record(&["-e", "page-faults"], &[&binary]);
+            let advice = faults.report(&["--limit", "1"]);
+            let go = advice.stdout.contains("build it without -ldflags=-s or -w");
+            assert!(go && !advice.stdout.contains("-fasynchronous"), "{advice}");
             continue;
         }
         let stacks = recorded.physical_stacks();

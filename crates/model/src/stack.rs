@@ -63,6 +63,9 @@ pub enum StackEnd {
     /// Go called C there, on another stack: the goroutine's cannot be proven to be of the sample's
     /// moment, and the kernel's chain of frame pointers does not lead back.
     CalledFromGo = 21,
+    /// Code of a Go program from whose file the unwind tables were removed, and frame pointers lead
+    /// nowhere.
+    GoWithoutTables = 22,
 }
 
 /// How the walk up a sample's user stack went. The frames themselves are elsewhere.
@@ -95,7 +98,7 @@ impl StackNote {
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -118,6 +121,7 @@ impl StackEnd {
         Self::NoMappings,
         Self::SkippedCaller,
         Self::CalledFromGo,
+        Self::GoWithoutTables,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -143,7 +147,11 @@ impl StackEnd {
     pub fn below_kernel_frames(self, kernel_frames: usize) -> Self {
         let misfit = matches!(
             self,
-            Self::NoUnwindInfo | Self::UnreadableMemory | Self::NotCode | Self::Loop
+            Self::NoUnwindInfo
+                | Self::GoWithoutTables
+                | Self::UnreadableMemory
+                | Self::NotCode
+                | Self::Loop
         );
         match kernel_frames {
             1..=Self::ENTRY_FRAMES if misfit => Self::StaleRegisters,
@@ -191,6 +199,7 @@ impl StackEnd {
             }
             Self::NoMappings => "the recording does not say what code the process had mapped",
             Self::CalledFromGo => "C code called from Go, without frame pointers that lead back",
+            Self::GoWithoutTables => "code of a Go program without unwind tables",
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::frames::Frames;
 use crate::heuristics::kernel_chain::rest_of_chain;
 use crate::heuristics::{guess, outside_code, without_cfi};
 use crate::memory::stack::Stack;
+use crate::module::code_mapping::CodeMapping;
 use crate::rule::Rule;
 use crate::step::Step;
 use crate::step::apply::{apply, evaluate};
@@ -105,7 +106,10 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
             {
                 return Ok(Next::KernelChain(rest));
             }
-            return guess(step, &place, rule).map(Next::Caller);
+            let caller = guess(step, &place, rule);
+            return caller
+                .map(Next::Caller)
+                .map_err(|end| in_go(step, &place, end));
         }
     };
     let callee = (!found.starts_function).then_some(&place);
@@ -120,7 +124,22 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
         }
         Err(end) => end,
     };
-    without_cfi(step, &place, end).map(Next::Caller)
+    let caller = without_cfi(step, &place, end);
+    caller
+        .map(Next::Caller)
+        .map_err(|end| in_go(step, &place, end))
+}
+
+/// The end of a stack in this code, which may be Go's: its compiler makes tables for all that is
+/// not C.
+fn in_go(step: &mut Step<'_, '_>, place: &CodeMapping, end: StackEnd) -> StackEnd {
+    let is_without_rule = matches!(end, StackEnd::NoUnwindInfo | StackEnd::FramePointersEnded);
+    let has_tables = is_without_rule.then(|| step.code.has_go_tables(place.module));
+    match has_tables.flatten() {
+        Some(true) => StackEnd::CalledFromGo,
+        Some(false) => StackEnd::GoWithoutTables,
+        None => end,
+    }
 }
 
 /// How to continue if no caller was found for this reason.

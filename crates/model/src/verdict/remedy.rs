@@ -43,6 +43,7 @@ pub(super) enum Remedy {
     JavaFramePointers,
     /// For C code that Go calls.
     CFramePointers,
+    GoTables,
     ReportIt,
 }
 
@@ -82,6 +83,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         }
         Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
         Cause::Stack(StackEnd::CalledFromGo) => vec![Remedy::CFramePointers],
+        Cause::Stack(StackEnd::GoWithoutTables) => vec![Remedy::GoTables],
         // prof opens files while their programs run.
         Cause::Stack(StackEnd::NoFile) => {
             vec![Remedy::RecordWithProf, Remedy::UnwindWhileRecording]
@@ -133,7 +135,7 @@ impl Remedy {
             Self::Root => is(|known| !known.root),
             Self::UnwindTables => !is_made_at_run_time(cause, quality),
             Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
-            Self::CFramePointers => true,
+            Self::CFramePointers | Self::GoTables => true,
             Self::ReportIt => is(|known| known.unwound),
         }
     }
@@ -268,6 +270,9 @@ impl fmt::Display for Remedy {
             }
             Self::CFramePointers => f.write_str(
                 "build the C code with frame pointers (CGO_CFLAGS=-fno-omit-frame-pointer)",
+            ),
+            Self::GoTables => f.write_str(
+                "build it without -ldflags=-s or -w, and do not strip it (both remove .debug_frame)",
             ),
             Self::ReportIt => f.write_str("to report this bug, record with --no-unwind"),
         }
@@ -438,6 +443,13 @@ mod tests {
     fn c_that_go_calls_needs_frame_pointers() {
         let expected = "build the C code with frame pointers (CGO_CFLAGS=-fno-omit-frame-pointer)";
         check_end(StackEnd::CalledFromGo, usual(), expected);
+    }
+
+    #[test]
+    fn go_keeps_its_own_tables() {
+        let expected =
+            "build it without -ldflags=-s or -w, and do not strip it (both remove .debug_frame)";
+        check_end(StackEnd::GoWithoutTables, usual(), expected);
     }
 
     #[test]

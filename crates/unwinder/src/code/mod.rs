@@ -143,4 +143,9 @@ impl<'w> ProcessCode<'w> {
         let tables = self.known.modules.get(module);
         tables.map_or(0, |tables| tables.entry)
     }
+
+    /// Of a Go program: whether it has the tables that Go's compiler makes.
+    pub(crate) fn has_go_tables(&mut self, module: ModuleId) -> Option<bool> {
+        self.known.modules.get(module)?.has_go_tables()
+    }
 }

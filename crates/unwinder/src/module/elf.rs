@@ -68,6 +68,8 @@ pub(crate) enum SectionName {
     Dynstr,
     Symtab,
     Strtab,
+    /// Every Go program has it, stripped or not.
+    GoBuildInfo,
 }
 
 impl SectionName {
@@ -83,6 +85,7 @@ impl SectionName {
             b".dynstr" => Self::Dynstr,
             b".symtab" => Self::Symtab,
             b".strtab" => Self::Strtab,
+            b".go.buildinfo" => Self::GoBuildInfo,
             _ => return None,
         })
     }

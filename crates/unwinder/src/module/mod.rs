@@ -57,6 +57,7 @@ pub(crate) struct ModuleTables {
     pub(crate) entry: u64,
     /// The code that greenlets start with.
     greenlet_starts: Vec<Range<u64>>,
+    is_go: bool,
 }
 
 #[derive(Debug)]
@@ -96,6 +97,7 @@ impl ModuleTables {
                 true => greenlets::starts(&source, &headers),
                 false => Vec::new(),
             },
+            is_go: headers.section(SectionName::GoBuildInfo).is_some(),
             segments: headers.segments,
             source,
         })
@@ -139,6 +141,12 @@ impl ModuleTables {
             DebugFrame::Read(section) => section.as_ref(),
             DebugFrame::Unread(_) => None,
         }
+    }
+
+    /// Of a Go program: whether it has the tables that Go's compiler makes.
+    pub(crate) fn has_go_tables(&self) -> Option<bool> {
+        let has_none = matches!(self.debug_frame, DebugFrame::Read(None));
+        self.is_go.then_some(!has_none)
     }
 
     /// Whether a greenlet starts with the code at this address: it has no caller.
