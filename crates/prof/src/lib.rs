@@ -24,9 +24,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use clap::Parser;
-use clap::error::{ContextKind, ErrorKind};
-use prof_console::Console;
+use prof_console::{Console, parsed};
 use prof_events::survive_file_size_limit;
 
 use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
@@ -45,17 +43,6 @@ fn run_prof() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Err(error) => error.exit(),
     }
-}
-
-/// The command line. Of an unknown flag, clap would also say how to pass it on: it would become the
-/// name of the program to run.
-fn parsed<Cli: Parser>() -> Cli {
-    Cli::try_parse().unwrap_or_else(|mut error| {
-        if error.kind() == ErrorKind::UnknownArgument {
-            error.remove(ContextKind::Suggested);
-        }
-        error.exit()
-    })
 }
 
 fn run(cli: ProfCli) -> Result<ExitCode> {

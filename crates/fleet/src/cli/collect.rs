@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use prof_console::say;
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::values::{duration, label, pid};
+use super::values::{duration, hertz, label, mebibytes, pid};
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 
@@ -38,7 +38,7 @@ pub(super) struct CollectFlags {
     cgroup: Option<String>,
 
     /// Samples per second of each CPU or thread [default: 19, or fewer if these cost too much]
-    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = clap::value_parser!(u64).range(1..=999))]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = hertz)]
     hertz: Option<u64>,
 
     /// Push each TIME
@@ -70,7 +70,7 @@ pub(super) struct CollectFlags {
     spool: PathBuf,
 
     /// The most MiB of recordings there: the oldest ones are dropped
-    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..1 << 30))]
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = mebibytes)]
     spool_size: u64,
 }
 

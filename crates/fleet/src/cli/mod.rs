@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use prof_console::{Console, generate, pages, write_stdout};
+use prof_console::{Console, generate, pages, parsed, write_stdout};
 
 /// Profiles of many machines: a data set of open files, and queries over it.
 #[derive(Debug, Parser)]
@@ -48,7 +48,7 @@ enum FleetCommand {
 /// Executes the command line.
 pub fn run() -> ExitCode {
     let done = match prof_console::complete(FleetCli::command) {
-        Ok(false) => run_verb(FleetCli::parse()),
+        Ok(false) => run_verb(parsed()),
         Ok(true) => Ok(ExitCode::SUCCESS),
         Err(error) => error.exit(),
     };

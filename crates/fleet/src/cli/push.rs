@@ -8,7 +8,7 @@ use prof_console::say;
 use prof_model::counted;
 use prof_report::recording_file;
 
-use super::values::{label, time};
+use super::values::{label, mebibytes, time};
 use crate::address;
 use crate::dataset::content_name;
 use crate::destination::{Destination, Pushed};
@@ -51,7 +51,7 @@ pub(super) struct PushFlags {
     spool: Option<PathBuf>,
 
     /// The most MiB of recordings there: the oldest ones are dropped
-    #[arg(long, value_name = "MIB", default_value_t = 256, requires = "spool", value_parser = clap::value_parser!(u64).range(1..1 << 30))]
+    #[arg(long, value_name = "MIB", default_value_t = 256, requires = "spool", value_parser = mebibytes)]
     spool_size: u64,
 }
 

@@ -14,12 +14,26 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 /// Parses the number of a process.
 pub(super) fn pid(text: &str) -> Result<i32, String> {
     let number = text.parse().ok().filter(|&pid| pid > 0);
-    number.ok_or_else(|| "write a number from 1 on".to_owned())
+    number.ok_or_else(|| "write the number of a process, such as 1234".to_owned())
 }
 
 /// Parses a number of rows.
 pub(super) fn rows(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "write a number".to_owned())
+    text.parse()
+        .map_err(|_| "write a number from 0 on, such as 20".to_owned())
+}
+
+/// Parses samples per second, few enough for a recording without an end.
+pub(super) fn hertz(text: &str) -> Result<u64, String> {
+    let hertz = text.parse().ok().filter(|hertz| (1..=999).contains(hertz));
+    hertz.ok_or_else(|| "write samples per second, from 1 to 999, such as 19".to_owned())
+}
+
+/// Parses the size of a spool in MiB.
+pub(super) fn mebibytes(text: &str) -> Result<u64, String> {
+    let size = text.parse().ok();
+    let size = size.filter(|size| (1..1 << 30).contains(size));
+    size.ok_or_else(|| "write a number of MiB, such as 256".to_owned())
 }
 
 /// Parses a length of time.

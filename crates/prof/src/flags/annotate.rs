@@ -9,7 +9,7 @@ use prof_report::view::annotate::Syntax;
 
 use super::filter::FilterFlags;
 use super::input::InputFlags;
-use super::quantity::parse_percent;
+use super::quantity::{parse_percent, parse_rows};
 use super::{SymbolFlags, complete};
 
 /// `prof annotate [FUNCTION|FILE] [-i FILE] [...]`
@@ -37,7 +37,7 @@ pub(crate) struct AnnotateFlags {
     pub(crate) asm: Option<SyntaxFlag>,
 
     /// Show up to LINES lines or instructions without samples around those that have some
-    #[arg(short = 'C', long, value_name = "LINES", default_value_t = 5)]
+    #[arg(short = 'C', long, value_name = "LINES", default_value_t = 5, value_parser = parse_rows)]
     pub(crate) context: usize,
 
     /// Look for source files in DIR: by their full paths, then without the first directories of

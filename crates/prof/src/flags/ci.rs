@@ -7,7 +7,8 @@ use clap::Args;
 
 use super::diff::GrowthLimit;
 use super::filter::FilterFlags;
-use super::quantity::parse_rows;
+use super::quantity::{parse_rows, parse_within};
+use super::record::RateFlag;
 use super::symbols::SymbolFlags;
 
 /// `prof ci [...] -- COMMAND`
@@ -28,11 +29,11 @@ pub(crate) struct CiFlags {
     pub(crate) output: PathBuf,
 
     /// Run the command N times; with more runs, smaller changes are found
-    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(short, long, value_name = "N", default_value_t = 10, value_parser = |text: &str| parse_within::<u32>(text, 2..=1000))]
     pub(crate) repeat: u32,
 
     /// Samples per second of each thread, as for `prof record`
-    #[arg(short = 'F', long = "freq", value_name = "HZ")]
+    #[arg(short = 'F', long = "freq", value_name = "HZ", value_parser = valid_rate)]
     pub(crate) rate: Option<String>,
 
     /// Event to sample, as for `prof record`
@@ -64,4 +65,9 @@ pub(crate) struct CiFlags {
     /// The command to run; its output goes to the standard error output
     #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Checks a rate, which goes on to `prof record` as it is.
+fn valid_rate(text: &str) -> Result<String, String> {
+    RateFlag::parse_frequency(text).map(|_| text.to_owned())
 }

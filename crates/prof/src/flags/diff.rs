@@ -8,7 +8,7 @@ use prof_report::Pattern;
 use prof_report::view::diff::Basis;
 
 use super::filter::FilterFlags;
-use super::quantity::parse_rows;
+use super::quantity::{parse_points, parse_rows};
 use super::symbols::SymbolFlags;
 
 /// `prof diff BEFORE AFTER [...]`
@@ -59,7 +59,7 @@ pub(crate) struct DiffFlags {
     pub(crate) limit: Option<usize>,
 
     /// Omit functions whose share changed by less than POINTS percentage points
-    #[arg(long, value_name = "POINTS", default_value_t = 0.0)]
+    #[arg(long, value_name = "POINTS", default_value_t = 0.0, value_parser = parse_points)]
     pub(crate) min_change: f64,
 
     /// Which samples and frames to compare
@@ -111,11 +111,12 @@ impl FromStr for GrowthLimit {
             Some((number, function)) => (number, Some(function)),
             None => (text, None),
         };
-        let points = number.trim_end_matches('%').parse::<f64>();
-        let points = points.ok().filter(|points| *points >= 0.0);
+        let points = parse_points(number.trim_end_matches('%'));
         Ok(Self {
-            points: points
-                .ok_or("expected a number of percentage points, such as 5 or 0.5:parse")?,
+            points: points.map_err(|_| {
+                "write a number of percentage points, such as 5, or 0.5:parse for the functions \
+                 that match 'parse'"
+            })?,
             function: function
                 .map(|function| function.parse().map_err(|error| format!("{error}")))
                 .transpose()?,
@@ -141,7 +142,7 @@ mod tests {
         check("5", Some((5.0, None)));
         check("0.5%", Some((0.5, None)));
         check("5:std::vec", Some((5.0, Some("std::vec"))));
-        for bad in ["", "x", "-1", "NaN", "5:(", ":f"] {
+        for bad in ["", "x", "-1", "NaN", "inf", "5:(", ":f"] {
             check(bad, None);
         }
     }

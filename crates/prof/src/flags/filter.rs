@@ -9,7 +9,7 @@ use prof_model::{Pid, Tid};
 use prof_report::{Filter, Language, Pattern};
 
 use super::complete;
-use super::quantity::parse_moment;
+use super::quantity::{CpuList, parse_moment, parse_recorded};
 
 /// Which samples and frames to show.
 #[derive(Debug, Default, Args)]
@@ -24,16 +24,16 @@ pub struct FilterFlags {
     pub comm: Option<Pattern>,
 
     /// Only these processes
-    #[arg(long = "pid", value_name = "PID", value_delimiter = ',')]
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',', value_parser = parse_recorded)]
     pub pids: Vec<Pid>,
 
     /// Only these threads
-    #[arg(long = "tid", value_name = "TID", value_delimiter = ',')]
+    #[arg(long = "tid", value_name = "TID", value_delimiter = ',', value_parser = parse_recorded)]
     pub tids: Vec<Tid>,
 
-    /// Only samples on these CPUs
-    #[arg(long = "cpu", value_name = "CPU", value_delimiter = ',')]
-    pub cpus: Vec<u32>,
+    /// Only samples on these CPUs, as in 0,2-3
+    #[arg(long = "cpu", value_name = "LIST", value_parser = CpuList::parse)]
+    pub(crate) cpus: Vec<CpuList>,
 
     /// Only samples from TIME on, counted from the first sample (1.5, 250ms, 2m)
     #[arg(long, value_name = "TIME", value_parser = parse_moment)]
@@ -102,7 +102,7 @@ impl From<FilterFlags> for Filter {
             comm: flags.comm,
             pids: flags.pids,
             tids: flags.tids,
-            cpus: flags.cpus,
+            cpus: flags.cpus.into_iter().flat_map(|list| list.0).collect(),
             since: flags.since,
             until: flags.until,
             module: flags.module,

@@ -1,5 +1,8 @@
-//! Parses numbers with units.
+//! Parses numbers, with and without units.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 /// A size in bytes: `65528`, `64K`, `2M`, `1G` (powers of 1024, an ending `B` or `iB` is allowed).
@@ -24,9 +27,43 @@ pub(super) fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// A count of at least one.
 pub(super) fn parse_count<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
+    positive(text).ok_or_else(|| "write a number from 1 on, such as 10".into())
+}
+
+fn positive<T: TryFrom<u64>>(text: &str) -> Option<T> {
     let number = text.parse().ok().filter(|&number: &u64| number > 0);
-    let fitting = number.and_then(|number| T::try_from(number).ok());
-    fitting.ok_or_else(|| "write a number from 1 on".into())
+    T::try_from(number?).ok()
+}
+
+/// A number of milliseconds, more than zero.
+pub(super) fn parse_milliseconds(text: &str) -> Result<u64, String> {
+    positive(text).ok_or_else(|| "write milliseconds, such as 1000".into())
+}
+
+/// The number of a process that may be recorded.
+pub(super) fn parse_pid(text: &str) -> Result<i32, String> {
+    positive(text).ok_or_else(|| "write the number of a process, such as 1234".into())
+}
+
+/// The number of a thread that may be recorded.
+pub(super) fn parse_tid(text: &str) -> Result<i32, String> {
+    positive(text).ok_or_else(|| "write the number of a thread, such as 1234".into())
+}
+
+/// The number of a process or thread in a recording: the idle threads have 0.
+pub(super) fn parse_recorded(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|&number: &i32| number >= 0);
+    number.ok_or_else(|| "write a number, such as 1234".into())
+}
+
+/// A number between two others.
+pub(super) fn parse_within<T>(text: &str, range: RangeInclusive<T>) -> Result<T, String>
+where
+    T: FromStr + PartialOrd + Display,
+{
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    let (least, most) = range.into_inner();
+    number.ok_or_else(|| format!("write a number from {least} to {most}"))
 }
 
 /// perf's `-c`: a period, which the kernel stores in 63 bits. cargo-flamegraph's `-c` is a command
@@ -39,19 +76,30 @@ pub(super) fn parse_period(text: &str) -> Result<u64, String> {
              flags of its own)"
                 .into(),
         ),
-        _ => Err(format!("write a number of events, from 1 to {}", i64::MAX)),
+        _ => Err(format!(
+            "write a number of events, such as 100000 (at most {})",
+            i64::MAX
+        )),
     }
 }
 
-/// A number of rows.
+/// A number of rows or lines, which may be zero.
 pub(super) fn parse_rows(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "write a number".into())
+    text.parse()
+        .map_err(|_| "write a number from 0 on, such as 10".into())
 }
 
 /// A share of the total in percent.
 pub(super) fn parse_percent(text: &str) -> Result<f64, String> {
-    text.parse()
-        .map_err(|_| "write a number, such as 0.5".into())
+    let percent = parse_points(text).ok().filter(|&percent| percent <= 100.0);
+    percent.ok_or_else(|| "write a number from 0 to 100, such as 0.5".into())
+}
+
+/// A change in percentage points, which is more than 100 where totals are compared.
+pub(super) fn parse_points(text: &str) -> Result<f64, String> {
+    let points = text.parse().ok();
+    let points = points.filter(|points: &f64| points.is_finite() && *points >= 0.0);
+    points.ok_or_else(|| "write a number of percentage points, such as 0.5".into())
 }
 
 /// A list of CPUs: `0,2-3`.
@@ -62,7 +110,7 @@ impl CpuList {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let cpus = prof_events::system::parse_list(text);
         cpus.map(Self)
-            .ok_or_else(|| format!("'{text}' is not a list of CPUs: write numbers, as in 0,2-3"))
+            .ok_or_else(|| "write numbers of CPUs, such as 0 or 0,2-3".into())
     }
 }
 

@@ -202,7 +202,7 @@ impl RateFlag {
             Ok(0) => Err("the frequency must be at least 1 Hz".into()),
             Ok(hertz) => Ok(Self::Hertz(hertz)),
             Err(_) if text == "max" => Ok(Self::Max),
-            Err(_) => Err("write samples per second, or max".into()),
+            Err(_) => Err("write samples per second, such as 999, or max".into()),
         }
     }
 }

@@ -10,7 +10,7 @@ use prof_report::format::flamegraph::PaletteBy;
 use super::complete;
 use super::filter::FilterFlags;
 use super::input::{InputFlags, UnwinderFlag};
-use super::quantity::{parse_percent, parse_rows};
+use super::quantity::{parse_percent, parse_rows, parse_within};
 use super::sort::{ByFlag, Sort};
 use super::symbols::SymbolFlags;
 
@@ -203,7 +203,7 @@ pub(crate) struct FileFlags {
     pub(crate) title: Option<String>,
 
     /// Width of the images in pixels [default for flamegraphs and flame charts: that of the window]
-    #[arg(long, value_name = "PIXELS", value_parser = clap::value_parser!(u32).range(200..=100_000))]
+    #[arg(long, value_name = "PIXELS", value_parser = |text: &str| parse_within::<u32>(text, 200..=100_000))]
     pub(crate) width: Option<u32>,
 
     /// What the colors of flamegraphs and flame charts show

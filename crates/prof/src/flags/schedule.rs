@@ -41,7 +41,7 @@ impl DelayFlag {
             Ok(milliseconds) => u64::try_from(milliseconds)
                 .map(|milliseconds| Self::After(Duration::from_millis(milliseconds)))
                 .map_err(|_| "the only negative delay is -1".into()),
-            Err(_) => Err("write milliseconds, or -1".into()),
+            Err(_) => Err("write milliseconds, such as 500, or -1".into()),
         }
     }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 
 use super::complete;
-use super::quantity::{parse_count, parse_duration};
+use super::quantity::{parse_count, parse_duration, parse_milliseconds, parse_pid, parse_tid};
 
 /// `prof stat [OPTIONS] -- CMD ARGS...`, or with `-p`, `-t` or `-a`
 #[derive(Debug, Args)]
@@ -26,15 +26,15 @@ pub(crate) struct StatFlags {
     pub repeat: u32,
 
     /// Print the counts every MS milliseconds
-    #[arg(short = 'I', long = "interval-print", value_name = "MS", value_parser = parse_count::<u64>)]
+    #[arg(short = 'I', long = "interval-print", value_name = "MS", value_parser = parse_milliseconds)]
     pub interval: Option<u64>,
 
     /// Count in running processes, with all their threads
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = parse_count::<i32>, add = ArgValueCandidates::new(complete::processes))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = parse_pid, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Count in running threads
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "all_cpus"], value_parser = parse_count::<i32>)]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "all_cpus"], value_parser = parse_tid)]
     pub tids: Vec<i32>,
 
     /// Count on all CPUs, while the command runs or until Ctrl-C

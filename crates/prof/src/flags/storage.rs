@@ -5,14 +5,14 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use prof_recorder::When;
 
-use super::quantity::{parse_bytes, parse_count, parse_duration};
+use super::quantity::{parse_bytes, parse_count, parse_duration, parse_within};
 
 /// Compression, limits and rotation.
 #[derive(Debug, Default, Args)]
 #[command(group = ArgGroup::new("rotation").args(["switch_output", "snapshot"]))]
 pub(crate) struct StorageFlags {
     /// Compress the recording with zstd: LEVEL is 1 (fast, the default) to 22 (small)
-    #[arg(short = 'z', long = "compression-level", value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(i32).range(1..=22))]
+    #[arg(short = 'z', long = "compression-level", value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = |text: &str| parse_within::<i32>(text, 1..=22))]
     pub compression: Option<i32>,
 
     /// Stop when the recording has SIZE bytes (with K, M or G)

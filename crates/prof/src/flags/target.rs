@@ -7,17 +7,17 @@ use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use prof_report::Pattern;
 
 use super::complete;
-use super::quantity::{CpuList, parse_count};
+use super::quantity::{CpuList, parse_pid, parse_tid};
 
 /// A command, running processes or threads, or everything on CPUs.
 #[derive(Debug, Args)]
 pub(crate) struct TargetSelection {
     /// Record running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_count::<i32>, add = ArgValueCandidates::new(complete::processes))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_pid, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Record running threads, without the other threads of their processes
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_count::<i32>)]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_tid)]
     pub tids: Vec<i32>,
 
     /// Record running processes whose name or program name matches this regular expression

@@ -7,7 +7,9 @@ use std::time::Duration;
 use clap::Args;
 use prof_report::Pattern;
 
-use super::quantity::{CpuList, parse_count, parse_duration, parse_period};
+use super::quantity::{
+    CpuList, parse_count, parse_duration, parse_period, parse_pid, parse_rows, parse_tid,
+};
 use super::record::{CallGraphFlag, RateFlag, SamplerFlag, SamplingFlags};
 use super::target::TargetSelection;
 
@@ -56,11 +58,11 @@ pub(crate) struct TopFlags {
     output: PathBuf,
 
     /// Watch running processes, with all their threads and later children
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_count::<i32>)]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with = "command", value_parser = parse_pid)]
     pids: Vec<i32>,
 
     /// Watch running threads, without the other threads of their processes
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_count::<i32>)]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "pids"], value_parser = parse_tid)]
     tids: Vec<i32>,
 
     /// Watch running processes whose name or program name matches this regular expression
@@ -105,7 +107,7 @@ pub(crate) struct ShowFlags {
     pub stdio: bool,
 
     /// Rows of each table
-    #[arg(short = 'E', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'E', long, value_name = "N", default_value_t = 20, value_parser = parse_rows)]
     pub entries: usize,
 
     /// Stop after N tables
