@@ -1,5 +1,6 @@
 //! Code that is compiled at run time has names without a flag, and nothing remains of how.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -37,6 +38,25 @@ fn record_node(session: &Session, options: &[&str], script: &str) -> (Outcome, P
     (outcome, map)
 }
 
+/// All of them here. `PROF_NODES` names more than the one in `PATH`, as `PATH` does.
+fn nodes() -> Vec<PathBuf> {
+    let named = std::env::var_os("PROF_NODES").unwrap_or_default();
+    let named = std::env::split_paths(&named).filter(|path| path.is_file());
+    [PathBuf::from("node")].into_iter().chain(named).collect()
+}
+
+fn files(session: &Session) -> Vec<OsString> {
+    let entries = std::fs::read_dir(session.directory()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name()).collect()
+}
+
+/// The files besides recordings that were not there before.
+fn added(session: &Session, before: &[OsString]) -> Vec<OsString> {
+    let mut added = files(session);
+    added.retain(|name| !before.contains(name) && !name.to_string_lossy().contains(".data"));
+    added
+}
+
 #[test]
 fn node_names_its_functions() {
     if !needs(&[Need::Tool("node")]) {
@@ -63,13 +83,7 @@ fn node_writes_what_it_writes_without_prof() {
     session.write("worker.js", script.as_bytes());
     let worker = session.path("worker.js");
     let worker = worker.to_str().unwrap();
-    let files = || {
-        let entries = std::fs::read_dir(session.directory()).unwrap();
-        entries
-            .map(|entry| entry.unwrap().file_name())
-            .collect::<Vec<_>>()
-    };
-    let before = files();
+    let before = files(&session);
     for command in [
         &["node", worker][..],
         &["sh", "-c", "cd /proc && exec node \"$0\"", worker],
@@ -77,9 +91,35 @@ fn node_writes_what_it_writes_without_prof() {
         let recorded = session.record(USER_CODE, command);
         assert_eq!(recorded.outcome.stdout, "only this\n");
     }
-    let mut added = files();
-    added.retain(|name| !before.contains(name) && !name.to_string_lossy().contains(".data"));
-    assert_eq!(added, [""; 0]);
+    assert_eq!(added(&session, &before), [""; 0]);
+}
+
+/// From 23 on, Node takes some of these flags from its command line only.
+#[test]
+fn a_node_that_is_the_command_names_its_functions_and_writes_nothing_else() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    for node in nodes() {
+        let session = Session::new();
+        let script = format!(
+            "console.log(process.pid); require('{}');",
+            program("hot.js")
+        );
+        session.write("pid.js", script.as_bytes());
+        let before = files(&session);
+        let arguments = [&["record", "-o", "node.data"], USER_CODE, &["--"]].concat();
+        let command = [node.to_str().unwrap(), "pid.js"];
+        let outcome = session.run([&arguments[..], &command].concat());
+        outcome.assert_code(7);
+        outcome.assert_says(&["kept the symbols of JIT code of 1 process"]);
+        assert_eq!(outcome.stdout.lines().count(), 2, "{outcome}");
+        let map = perf_map(outcome.stdout.lines().next().unwrap());
+        assert!(!map.exists(), "{} remains", map.display());
+        assert_eq!(added(&session, &before), [""; 0], "{}", node.display());
+        let report = session.run(["report", "-i", "node.data", "--folded", "-"]);
+        assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Environment variables that runtimes add to their arguments.
+//! Environment variables that runtimes add to their arguments, and those arguments of a command
+//! that no variable may contain.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -7,7 +8,7 @@ use std::path::Path;
 
 use prof_recorder::Program;
 
-use super::releases::{does_node_write_only_a_map, erlang_release};
+use super::releases::{NodeHelp, erlang_release, node_help};
 
 /// How to make a runtime name its code.
 struct Runtime {
@@ -32,7 +33,7 @@ const RUNTIMES: [Runtime; 2] = [
         arguments: "--perf-basic-prof-only-functions --interpreted-frames-native-stack",
         own: "--perf-",
         executables: &["node", "nodejs"],
-        is_harmless: does_node_write_only_a_map,
+        is_harmless: |program| node_help(program) == Some(NodeHelp::Variable),
     },
     // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>; `true` would leave a dump
     // of 11 MB in /tmp besides the map.
@@ -45,16 +46,31 @@ const RUNTIMES: [Runtime; 2] = [
     },
 ];
 
-/// Sets the variables for a program. Returns the names of those set: none if its arguments or a
-/// variable show that the user has decided.
+/// The arguments for a Node that otherwise writes V8's log beside its map.
+const NODE_ARGUMENTS: [&str; 4] = [
+    "--perf-basic-prof-only-functions",
+    "--interpreted-frames-native-stack",
+    "--no-logfile-per-isolate",
+    "--logfile=+",
+];
+
+/// Sets the variables for a program, or arguments of it. Returns the names of what it has set, for
+/// users: none if its arguments or a variable show that the user has decided.
 pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
+    let value_of = |variable: &str| env::var_os(variable).unwrap_or_default();
+    if has_decided(program, value_of) {
+        return Vec::new();
+    }
     let harmless = RUNTIMES.iter().filter(|it| (it.is_harmless)(program));
-    let set = variables(program, harmless, |variable| {
-        env::var_os(variable).unwrap_or_default()
-    });
-    let names = set.iter().map(|(name, _)| *name).collect();
+    let set = variables(harmless, value_of);
+    let mut names: Vec<_> = set.iter().map(|(name, _)| *name).collect();
     let set = set.into_iter().map(|(name, value)| (name.into(), value));
     program.environment.extend(set);
+    if node_help(program) == Some(NodeHelp::Arguments) {
+        let arguments = NODE_ARGUMENTS.map(OsString::from);
+        program.argv.splice(1..1, arguments);
+        names.insert(0, "arguments of node");
+    }
     names
 }
 
@@ -66,20 +82,20 @@ pub(super) fn is_executable_of_runtime(path: &Path) -> bool {
         .any(|runtime| runtime.executables.iter().any(|&known| name == known))
 }
 
-fn variables<'r>(
-    program: &Program,
-    wanted: impl Iterator<Item = &'r Runtime>,
-    value_of: impl Fn(&str) -> OsString,
-) -> Vec<(&'static str, OsString)> {
-    let is_own = |runtime: &Runtime| {
+/// Whether the user has chosen the options of a runtime. A new perf map could then belong to either
+/// runtime, so nothing is set.
+fn has_decided(program: &Program, value_of: impl Fn(&str) -> OsString) -> bool {
+    RUNTIMES.iter().any(|runtime| {
         let value = value_of(runtime.variable);
         let mut words = program.argv.iter().chain([&value]);
         words.any(|word| contains(word, runtime.own))
-    };
-    // A new perf map could then belong to either runtime, so nothing is set.
-    if RUNTIMES.iter().any(is_own) {
-        return Vec::new();
-    }
+    })
+}
+
+fn variables<'r>(
+    wanted: impl Iterator<Item = &'r Runtime>,
+    value_of: impl Fn(&str) -> OsString,
+) -> Vec<(&'static str, OsString)> {
     let set = wanted.map(|runtime| {
         let mut value = value_of(runtime.variable);
         if !value.is_empty() {
@@ -105,8 +121,9 @@ mod tests {
             "NODE_OPTIONS" => options.into(),
             _ => OsString::new(),
         };
-        let set = variables(&Program::new(argv.to_vec()), RUNTIMES.iter(), value_of);
-        set.into_iter().next().map(|(_, value)| value)
+        let program = Program::new(argv.to_vec());
+        let set = (!has_decided(&program, value_of)).then(|| variables(RUNTIMES.iter(), value_of));
+        set?.into_iter().next().map(|(_, value)| value)
     }
 
     #[test]

@@ -2,8 +2,9 @@
 //! the recording.
 //!
 //! ```text
-//! before recording   variables for the command (Node, Erlang)            environment.rs
-//!                    which of them the installed releases take          releases.rs
+//! before recording   variables for the command (Node, Erlang), or        environment.rs
+//!                    arguments of it (Node from 23 on)
+//!                    which of them the installed releases take           releases.rs
 //! after it           the attach protocol of JVMs that were attached to   java.rs
 //! in the end         names of /tmp/perf-PID.map go into the recording,   perf_maps.rs
 //!                    and the file is removed
@@ -27,8 +28,8 @@ use perf_maps::{PerfMap, PerfMaps};
 /// The requests to runtimes.
 #[derive(Debug)]
 pub(crate) struct RuntimeHelp {
-    /// The variables that were set for the command.
-    variables: Vec<&'static str>,
+    /// What was set for the command: names of variables, or of arguments.
+    settings: Vec<&'static str>,
     /// The processes that ran before: at the end, JVMs among them get a request.
     attached: Vec<Pid>,
     /// The perf maps that exist already.
@@ -39,7 +40,7 @@ impl RuntimeHelp {
     /// Makes no requests.
     pub(crate) fn none() -> Self {
         Self {
-            variables: Vec::new(),
+            settings: Vec::new(),
             attached: Vec::new(),
             before: PerfMaps::default(),
         }
@@ -48,7 +49,7 @@ impl RuntimeHelp {
     /// Makes the runtimes of a command that is about to start write symbols, unless the user has
     /// configured them.
     pub(crate) fn prepare(target: &mut Target) -> Self {
-        let variables = match target {
+        let settings = match target {
             Target::Command(program) => environment::set(program),
             Target::Cpus(CpuTarget {
                 command: Some(program),
@@ -57,7 +58,7 @@ impl RuntimeHelp {
             _ => Vec::new(),
         };
         Self {
-            variables,
+            settings,
             attached: match target {
                 Target::Processes(pids) => pids.clone(),
                 _ => Vec::new(),
@@ -72,10 +73,10 @@ impl RuntimeHelp {
     pub(crate) fn finish(self, summary: &Summary, console: Console) {
         let mut maps = self.request_from_jvms(console);
         let how = match maps.is_empty() {
-            true => format!("set {} for them", self.variables.join(" and ")),
+            true => format!("set {} for them", self.settings.join(" and ")),
             false => "requested them".to_owned(),
         };
-        if !self.variables.is_empty() {
+        if !self.settings.is_empty() {
             // Other programs write such maps on their own: those stay.
             let asked = perf_maps::requested_processes(&summary.files);
             let written = PerfMaps::read();

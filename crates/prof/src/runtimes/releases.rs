@@ -1,10 +1,9 @@
 //! Which release of a runtime a command would start, from the files beside its executable.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::{env, ops::RangeInclusive};
+use std::{env, fs};
 
 use prof_recorder::Program;
 
@@ -17,10 +16,19 @@ pub(super) fn erlang_release() -> Option<u32> {
     versions.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// Whether `--perf-basic-prof-only-functions` makes Node write a perf map and nothing else. Other
-/// releases write V8's log besides, into the working directory or, if that is read-only, to the
-/// standard output; or their map is empty.
-pub(super) fn does_node_write_only_a_map(program: &Program) -> bool {
+/// What makes Node write a perf map and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeHelp {
+    /// Flags that `NODE_OPTIONS` may contain.
+    Variable,
+    /// The same flags, and those that send V8's log, which they cause, to a temporary file without
+    /// a name: only arguments may contain these.
+    Arguments,
+}
+
+/// How to help the Node that a command starts. `None`: its release is unknown or names nothing, or
+/// the command starts it with arguments that prof cannot change.
+pub(super) fn node_help(program: &Program) -> Option<NodeHelp> {
     let start = Path::new(
         program
             .argv
@@ -30,19 +38,26 @@ pub(super) fn does_node_write_only_a_map(program: &Program) -> bool {
     let is_node = start
         .file_name()
         .is_some_and(|name| name == "node" || name == "nodejs");
-    let node = match is_node && start.components().nth(1).is_some() {
-        true => fs::canonicalize(start).ok(),
-        false => on_path("node"),
+    let node = match (is_node, start.components().nth(1)) {
+        (true, Some(_)) => fs::canonicalize(start).ok(),
+        (true, None) => on_path(start.to_str()?),
+        (false, _) => on_path("node"),
     };
-    node.is_some_and(|node| writes_only_a_map(&node))
+    help_for(&node?).filter(|&help| is_node || help == NodeHelp::Variable)
 }
 
-fn writes_only_a_map(node: &Path) -> bool {
+fn help_for(node: &Path) -> Option<NodeHelp> {
     match node_version(node) {
-        Some((18, minor)) => minor >= 19,
-        Some((20, minor)) => minor >= 10,
-        Some((major, _)) => matches!(major, 21 | 22),
-        None => node_abi(node).is_some_and(|abi| NODE_18_TO_22.contains(&abi)),
+        Some((18, minor)) => (minor >= 19).then_some(NodeHelp::Variable),
+        Some((20, minor)) => (minor >= 10).then_some(NodeHelp::Variable),
+        Some((21 | 22, _)) => Some(NodeHelp::Variable),
+        Some((23..=26, _)) => Some(NodeHelp::Arguments),
+        Some(_) => None,
+        None => match node_abi(node)? {
+            NODE_18..=NODE_22 => Some(NodeHelp::Variable),
+            NODE_23..=NODE_26 => Some(NodeHelp::Arguments),
+            _ => None,
+        },
     }
 }
 
@@ -58,8 +73,11 @@ fn node_version(node: &Path) -> Option<(u32, u32)> {
     Some((value("NODE_MAJOR_VERSION")?, value("NODE_MINOR_VERSION")?))
 }
 
-/// The versions of the library: <https://nodejs.org/en/about/previous-releases>
-const NODE_18_TO_22: RangeInclusive<u32> = 108..=127;
+/// Versions of the library: <https://nodejs.org/en/about/previous-releases>
+const NODE_18: u32 = 108;
+const NODE_22: u32 = 127;
+const NODE_23: u32 = 131;
+const NODE_26: u32 = 147;
 
 /// The version of the library `libnode.so.108` that a small executable is linked with, as Debian
 /// builds it.
@@ -105,12 +123,12 @@ mod tests {
         (root, node)
     }
 
-    /// What these releases do was tried: see `tests/tests/runtimes.rs` for the installed one.
+    /// What these releases do was tried: see `tests/tests/runtimes.rs` for the installed ones.
     #[test]
     fn node_is_asked_only_where_it_writes_a_map_and_nothing_else() {
         let check = |header, executable: &[u8], expected| {
             let (_root, node) = install(header, executable);
-            assert_eq!(writes_only_a_map(&node), expected, "{header:?}");
+            assert_eq!(help_for(&node), expected, "{header:?}");
         };
         for version in [
             (18, 19),
@@ -121,31 +139,30 @@ mod tests {
             (22, 0),
             (22, 23),
         ] {
-            check(Some(version), b"", true);
+            check(Some(version), b"", Some(NodeHelp::Variable));
         }
-        for version in [
-            (12, 22),
-            (16, 20),
-            (18, 18),
-            (20, 9),
-            (23, 0),
-            (24, 21),
-            (26, 10),
-        ] {
-            check(Some(version), b"", false);
+        for version in [(23, 0), (24, 21), (25, 9), (26, 10)] {
+            check(Some(version), b"", Some(NodeHelp::Arguments));
         }
-        check(None, b"\x7fELF\0libnode.so.108\0libc.so.6\0", true);
-        check(None, b"\x7fELF\0libnode.so.127\0", true);
-        check(None, b"\x7fELF\0libnode.so.93\0", false);
-        check(None, b"\x7fELF\0libnode.so.137\0", false);
-        check(None, b"#!/bin/sh\nexec nodenv exec node", false);
+        for version in [(12, 22), (16, 20), (18, 18), (20, 9), (27, 0)] {
+            check(Some(version), b"", None);
+        }
+        let variable = Some(NodeHelp::Variable);
+        check(None, b"\x7fELF\0libnode.so.108\0libc.so.6\0", variable);
+        check(None, b"\x7fELF\0libnode.so.127\0", variable);
+        check(None, b"\x7fELF\0libnode.so.93\0", None);
+        let arguments = Some(NodeHelp::Arguments);
+        check(None, b"\x7fELF\0libnode.so.137\0", arguments);
+        check(None, b"\x7fELF\0libnode.so.148\0", None);
+        check(None, b"#!/bin/sh\nexec nodenv exec node", None);
     }
 
     #[test]
     fn a_command_with_a_path_to_node_decides_by_that_node() {
         let (_new, new) = install(Some((24, 0)), b"");
         let (_old, old) = install(Some((22, 0)), b"");
-        assert!(does_node_write_only_a_map(&Program::new([&old])));
-        assert!(!does_node_write_only_a_map(&Program::new([&new])));
+        let help = |node: &Path| node_help(&Program::new([node]));
+        assert_eq!(help(&old), Some(NodeHelp::Variable));
+        assert_eq!(help(&new), Some(NodeHelp::Arguments));
     }
 }
