@@ -122,6 +122,26 @@ fn a_node_that_is_the_command_names_its_functions_and_writes_nothing_else() {
     }
 }
 
+/// Node aborts if it is to write a map and cannot.
+#[test]
+fn node_runs_where_no_map_can_be_written() {
+    if !needs(&[Need::Tool("node"), Need::MountNamespaces]) {
+        return;
+    }
+    let script = "mount --bind /tmp /tmp && mount --bind \"$0\" \"$0\" &&
+        mount -o remount,bind,ro /tmp && cd \"$0\" && exec \"$@\"";
+    for node in nodes() {
+        let session = Session::new();
+        let directory = session.directory().as_os_str().to_owned();
+        let launcher = ["unshare", "--mount", "sh", "-c", script].map(OsString::from);
+        let launcher = [&launcher[..], &[directory]].concat();
+        let arguments = ["record", "--", node.to_str().unwrap(), "-p", "6 * 7"];
+        let outcome = Outcome::of(session.prof_under(&launcher, arguments));
+        outcome.assert_code(0);
+        assert_eq!(outcome.stdout, "42\n");
+    }
+}
+
 #[test]
 fn node_is_left_alone_if_the_user_says_so() {
     if !needs(&[Need::Tool("node")]) {

@@ -49,14 +49,13 @@ impl RuntimeHelp {
     /// Makes the runtimes of a command that is about to start write symbols, unless the user has
     /// configured them.
     pub(crate) fn prepare(target: &mut Target) -> Self {
-        let settings = match target {
-            Target::Command(program) => environment::set(program),
-            Target::Cpus(CpuTarget {
-                command: Some(program),
-                ..
-            }) => environment::set(program),
-            _ => Vec::new(),
+        let program = match target {
+            Target::Command(program) => Some(program),
+            Target::Cpus(CpuTarget { command, .. }) => command.as_mut(),
+            _ => None,
         };
+        let program = program.filter(|_| perf_maps::are_writable());
+        let settings = program.map(environment::set).unwrap_or_default();
         Self {
             settings,
             attached: match target {

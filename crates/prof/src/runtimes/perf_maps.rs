@@ -8,10 +8,16 @@ use std::path::{Path, PathBuf};
 
 use prof_model::Pid;
 use prof_perfdata::{Record, Recording};
+use rustix::fs::Access;
 
 use super::environment::is_executable_of_runtime;
 
 const DIRECTORY: &str = "/tmp";
+
+/// Whether we may write perf maps: Node aborts if it cannot.
+pub(super) fn are_writable() -> bool {
+    rustix::fs::access(DIRECTORY, Access::WRITE_OK).is_ok()
+}
 
 /// A perf map that a recording caused.
 #[derive(Debug)]
