@@ -175,6 +175,39 @@ fn check_interpreters(way: &Way, at_least: f64) {
     }
 }
 
+/// Waits that end before prof has seen them lack their functions.
+#[test]
+fn waits_in_all_that_runs_have_functions() {
+    if !needs(&[NEEDS, &[Need::Root]].concat()) || system().is_none() {
+        return;
+    }
+    let session = Session::new();
+    let waiting = "
+import time
+open('/proc/self/comm', 'w').write('waits-in-python')
+def wait():
+    time.sleep(0.2)
+def first():
+    wait()
+def second():
+    wait()
+for _ in range(10):
+    first()
+    second()
+";
+    let program = session.write("waiting.py", waiting.as_bytes());
+    let recorded = session.record(&["-a", "--off-cpu"], &[SYSTEM.into(), program]);
+    let report = recorded.report(&["--comm", "waits-in-python", "--folded", "-"]);
+    let stacks = Stacks::from_folded(&report.stdout);
+    for caller in ["first", "second"] {
+        let share = stacks.share(|frames| {
+            let mut frames = frames.iter().skip_while(|frame| *frame != caller);
+            frames.next().is_some() && frames.next().is_some_and(|frame| frame == "wait")
+        });
+        assert!(share > 0.4, "{caller}: {share}\n{stacks}");
+    }
+}
+
 #[test]
 fn natives_have_the_callers_that_they_had() {
     check_interpreters(&ONE_THREAD, 0.95);

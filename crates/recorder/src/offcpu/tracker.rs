@@ -47,14 +47,23 @@ struct BlockedState {
     ready_since: Option<u64>,
     /// The start of sampling, by the clock of the waits.
     sampled_since: u64,
-    /// The encoded sample of its wait; empty if there is none. Kept to reuse its memory.
-    record: Vec<u8>,
-    /// The event of the sample, and how its stack ended.
-    of: Option<(usize, StackOutcome)>,
-    /// When the sample was complete, if it is not the kernel's.
-    complete: u64,
+    /// The sample of its wait.
+    sample: StoredSample,
+    /// The same with what was read of the waiting thread later.
+    later: StoredSample,
     /// Nanoseconds of earlier unseen waits, by the logarithm of their lengths.
     unseen: Vec<u64>,
+}
+
+/// The sample of a wait, if there is one.
+#[derive(Debug, Default)]
+struct StoredSample {
+    /// The encoded sample. Kept to reuse its memory.
+    record: Vec<u8>,
+    /// Its event, and how its stack ended; `None` if there is no sample.
+    of: Option<(usize, StackOutcome)>,
+    /// When it was complete, if it is not the kernel's: wrong if the thread returned before.
+    complete: u64,
 }
 
 /// A thread's remaining waiting time without a known stack.
@@ -117,7 +126,7 @@ impl OffCpuTracker {
     pub(crate) fn leave(&mut self, tid: Tid, time: u64, sample: WaitSample<'_>) {
         let thread = self.threads.entry(tid).or_default();
         thread.begin(time, &self.clock);
-        thread.see(sample);
+        thread.sample.store(0, sample);
     }
 
     /// A thread has left its CPU and is blocked.
@@ -134,15 +143,22 @@ impl OffCpuTracker {
     pub(crate) fn is_in_time(&self, tid: Tid, waited: u64) -> bool {
         let thread = self.threads.get(&tid);
         let waits = |thread: &BlockedState| thread.since.is_some_and(|since| since <= waited);
-        thread.is_some_and(|thread| waits(thread) && thread.of.is_none())
+        thread.is_some_and(|thread| waits(thread) && thread.sample.of.is_none())
     }
 
     /// Stores the sample of a blocked thread, which is wrong if the thread returns before the time
     /// at which it was `complete`.
     pub(crate) fn see(&mut self, tid: Tid, complete: u64, sample: WaitSample<'_>) {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.see(sample);
-            thread.complete = complete;
+            thread.sample.store(complete, sample);
+        }
+    }
+
+    /// Stores what replaces the sample of a thread that still waits, unless the thread returns
+    /// before this was `complete`.
+    pub(crate) fn replace(&mut self, tid: Tid, complete: u64, sample: WaitSample<'_>) {
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.later.store(complete, sample);
         }
     }
 
@@ -209,15 +225,8 @@ impl BlockedState {
     fn begin(&mut self, time: u64, clock: &Clock) {
         self.since = Some(time);
         self.sampled_since = clock.at(time);
-        self.of = None;
-        self.complete = 0;
-        self.record.clear();
-    }
-
-    fn see(&mut self, sample: WaitSample<'_>) {
-        self.of = Some((sample.event, sample.outcome));
-        self.record.clear();
-        self.record.extend_from_slice(sample.record);
+        self.sample.of = None;
+        self.later.of = None;
     }
 
     /// Ends a wait.
@@ -233,8 +242,11 @@ impl BlockedState {
         seen.waits += 1;
         seen.time += length;
         let alike = length.checked_ilog2().unwrap_or(0) as usize;
-        let of = self.of.filter(|_| time >= self.complete);
-        let Some((event, outcome)) = of else {
+        let stored = match self.later.at(time) {
+            Some(_) => &mut self.later,
+            None => &mut self.sample,
+        };
+        let Some((event, outcome)) = stored.at(time) else {
             if self.unseen.len() <= alike {
                 self.unseen.resize(alike + 1, 0);
             }
@@ -248,7 +260,7 @@ impl BlockedState {
         Some(EndedWait {
             outcome,
             event,
-            record: &mut self.record,
+            record: &mut stored.record,
             time,
             weight: length + others,
         })
@@ -261,6 +273,20 @@ impl BlockedState {
             tid,
             length,
         })
+    }
+}
+
+impl StoredSample {
+    fn store(&mut self, complete: u64, sample: WaitSample<'_>) {
+        self.of = Some((sample.event, sample.outcome));
+        self.complete = complete;
+        self.record.clear();
+        self.record.extend_from_slice(sample.record);
+    }
+
+    /// Its event and how its stack ended, if it is that of a wait that ends then.
+    fn at(&self, time: u64) -> Option<(usize, StackOutcome)> {
+        self.of.filter(|_| time >= self.complete)
     }
 }
 
@@ -348,6 +374,20 @@ mod tests {
             waits.out((7, 7), 100);
             waits.see(7, complete, SAMPLE);
             check(waits.back(7, 200), expected);
+        }
+    }
+
+    #[test]
+    fn what_was_read_later_replaces_a_sample_unless_the_wait_had_ended() {
+        let mut waits = OffCpuTracker::default();
+        for (complete, expected) in [(None, 1), (Some(150), 2), (Some(250), 1)] {
+            let sample = |event| WaitSample { event, ..SAMPLE };
+            waits.leave(7, 100, sample(1));
+            if let Some(complete) = complete {
+                waits.replace(7, complete, sample(2));
+            }
+            let wait = waits.back(7, 200).expect("a wait");
+            assert_eq!((wait.event, wait.weight), (expected, 100), "{complete:?}");
         }
     }
 

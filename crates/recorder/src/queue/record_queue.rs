@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::queue::feedback::Feedback;
 use crate::queue::message::{Content, Message, PythonReading, StackTail};
 use crate::queue::pressure::Pressure;
 
@@ -182,19 +183,6 @@ pub(crate) struct RecordQueue {
     unwinds: AtomicBool,
 }
 
-/// The session's feedback on the samples that it has unwound.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Feedback {
-    /// Stacks that were unwound.
-    pub(crate) unwound: u32,
-    /// Stacks that were deeper than their dumps.
-    pub(crate) deep: u32,
-    /// Stacks that needed an early reading: their tails had changed since the sample before.
-    pub(crate) changed: u32,
-    /// Stacks with Python: their frames must be read at once.
-    pub(crate) python: u32,
-}
-
 /// The result of [`RecordQueue::pop`].
 #[derive(Debug)]
 pub(crate) enum Popped {
@@ -324,11 +312,7 @@ impl RecordQueue {
 
     /// Gives the reader feedback on unwound samples.
     pub(crate) fn report(&self, feedback: Feedback) {
-        let mut state = self.lock();
-        state.feedback.unwound += feedback.unwound;
-        state.feedback.deep += feedback.deep;
-        state.feedback.changed += feedback.changed;
-        state.feedback.python += feedback.python;
+        self.lock().feedback.add(feedback);
     }
 
     /// The feedback [reported](Self::report) since the last call.

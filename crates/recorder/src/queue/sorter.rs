@@ -14,7 +14,7 @@
 //! order as well: the kernel takes the time and writes the record with interrupts off.
 
 /// A record that waits in the sorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PendingRecord {
     /// Its time, in nanoseconds.
     pub(crate) time: u64,

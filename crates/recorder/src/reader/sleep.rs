@@ -73,11 +73,11 @@ impl ReaderSleep {
 
     /// Decides about the next sleep, with the news of the session.
     pub(super) fn plan(&mut self, queue: &RecordQueue, has_interpreters: bool) -> SleepPlan {
-        self.policy.learn(queue.take_feedback());
+        let (now, full) = (Instant::now(), queue.percent_full());
+        self.policy.learn(queue.take_feedback(), now);
         if has_interpreters {
             self.policy.have_interpreters();
         }
-        let (now, full) = (Instant::now(), queue.percent_full());
         let (sleep, reason) = self.policy.sleep(now, full >= Self::MANY);
         self.count(reason);
         let (each, longest) = match sleep {

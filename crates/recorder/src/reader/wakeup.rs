@@ -9,6 +9,9 @@
 //!                                  they changed                         99
 //!   of Python                      as above; a watcher with each        2
 //!                                  sample                               99
+//!   of waits in Python, if no      every 5 ms, or every 25 ms
+//!   watcher can read them: the     if there are few
+//!   session does                                                        40
 //! ```
 //! The tail of a stack must be read before the program changes it. Each wakeup of a
 //! [watcher](crate::reader::watchers) costs the program more than the sample itself, so it must be
@@ -26,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use prof_events::Opened;
 
-use crate::queue::record_queue::Feedback;
+use crate::queue::feedback::Feedback;
 
 /// Decides how long the reader sleeps.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ pub(crate) struct WakeupPolicy {
     /// How many stacks the session has unwound, of the first ones.
     unwound: u32,
     has_interpreters: bool,
+    /// When the session last had a wait of Python that no watcher has read.
+    last_unread_wait: Option<Instant>,
     /// Whether a thread had blocked by the last pass, or may have.
     has_blocked: bool,
     /// When processes, threads or mappings changed.
@@ -110,6 +115,8 @@ struct RecentSamples {
     refused: u32,
     /// Of them, those with Python.
     python: u32,
+    /// Of them, waits of Python that no watcher reads.
+    unread_waits: u32,
 }
 
 impl RecentSamples {
@@ -124,6 +131,7 @@ impl RecentSamples {
             self.changed /= 2;
             self.refused /= 2;
             self.python /= 2;
+            self.unread_waits /= 2;
         }
     }
 }
@@ -144,6 +152,9 @@ impl WakeupPolicy {
     /// must pass without a sample.
     const QUIET_PER_EVENT: Duration = Duration::from_micros(100);
     const QUIET_AFTER: Duration = Duration::from_millis(20);
+    /// The sleep if there are waits of Python that no watcher reads, and for how long after one.
+    const UNREAD_WAITS: Duration = Duration::from_millis(25);
+    const AFTER_UNREAD_WAIT: Duration = Duration::from_secs(2);
     /// The least time between wakeups at an unknown rate.
     const SHORTEST: Duration = Duration::from_micros(200);
 
@@ -166,6 +177,7 @@ impl WakeupPolicy {
             has_full_copies: false,
             unwound: 0,
             has_interpreters: false,
+            last_unread_wait: None,
             has_blocked: true,
             last_change: now,
             last_sample: now,
@@ -195,12 +207,16 @@ impl WakeupPolicy {
     }
 
     /// The session has unwound samples.
-    pub(crate) fn learn(&mut self, feedback: Feedback) {
+    pub(crate) fn learn(&mut self, feedback: Feedback, now: Instant) {
         self.unwound = self.unwound.saturating_add(feedback.unwound);
         let samples = &mut self.samples;
         samples.deep = samples.deep.saturating_add(feedback.deep);
         samples.changed = samples.changed.saturating_add(feedback.changed);
         samples.python = samples.python.saturating_add(feedback.python);
+        samples.unread_waits = samples.unread_waits.saturating_add(feedback.unread_waits);
+        if feedback.unread_waits > 0 {
+            self.last_unread_wait = Some(now);
+        }
     }
 
     /// How long to sleep now, and why. If the session `lags`, the time for wakeups is better spent
@@ -210,7 +226,8 @@ impl WakeupPolicy {
             return (Sleep::For(interval), SleepReason::Steady);
         }
         let since_change = now.duration_since(self.last_change);
-        let settled = (since_change / 2).clamp(Self::SHORT, Self::LONG);
+        let longest = self.longest_for_waits(now).unwrap_or(Self::LONG);
+        let settled = (since_change / 2).clamp(Self::SHORT, longest);
         let calm = match settled < Self::LONG {
             true => (Sleep::For(settled), SleepReason::Changes),
             false => (Sleep::For(settled), SleepReason::Steady),
@@ -323,7 +340,18 @@ impl WakeupPolicy {
     pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
         let unknown = pass.full_copies && !self.pays(self.samples.deep);
         let changed = now.duration_since(self.last_change) < Self::LONG;
-        self.poll_interval.is_none() && (unknown || changed)
+        self.poll_interval.is_none()
+            && (unknown || changed || self.longest_for_waits(now).is_some())
+    }
+
+    /// The longest sleep if the session reads the Python functions of waits: while these last.
+    fn longest_for_waits(&self, now: Instant) -> Option<Duration> {
+        let last = self.last_unread_wait.filter(|_| !self.can_signal)?;
+        let is_recent = now.duration_since(last) < Self::AFTER_UNREAD_WAIT;
+        is_recent.then(|| match self.pays(self.samples.unread_waits) {
+            true => Self::SHORT,
+            false => Self::UNREAD_WAITS,
+        })
     }
 }
 
@@ -349,6 +377,7 @@ mod tests {
                 has_full_copies: false,
                 unwound: 0,
                 has_interpreters: false,
+                last_unread_wait: None,
                 has_blocked: true,
                 last_change: now,
                 last_sample: now,
@@ -367,12 +396,15 @@ mod tests {
                 ..PassSummary::default()
             };
             self.policy.pass_ended(pass, self.now);
-            self.policy.learn(Feedback {
-                unwound: samples,
-                deep,
-                changed,
-                python: 0,
-            });
+            self.policy.learn(
+                Feedback {
+                    unwound: samples,
+                    deep,
+                    changed,
+                    ..Feedback::default()
+                },
+                self.now,
+            );
             self.policy.sleep(self.now, false).0
         }
 
@@ -437,7 +469,7 @@ mod tests {
                 changed: 1,
                 ..Feedback::default()
             };
-            reader.policy.learn(changed);
+            reader.policy.learn(changed, reader.now);
         }
         let reason = |reader: &Reader| reader.policy.sleep(reader.now, false).1;
         assert_eq!(reason(&reader), SleepReason::Steady);
@@ -502,9 +534,29 @@ mod tests {
             python: 10,
             ..Feedback::default()
         };
-        reader.policy.learn(python);
+        reader.policy.learn(python, reader.now);
         assert!(reader.policy.reads_python(reader.now));
         assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(500)), "others read");
+    }
+
+    #[test]
+    fn waits_of_python_that_no_watcher_reads_are_passed_on_soon() {
+        for (unread_waits, expected) in [(0, 500), (1, 25), (10, 5)] {
+            let mut reader = Reader::new();
+            reader.policy.can_signal = false;
+            reader.passes(100, 10, 0, 0);
+            let waits = Feedback {
+                unread_waits,
+                ..Feedback::default()
+            };
+            reader.policy.learn(waits, reader.now);
+            let sleep = |reader: &Reader| reader.policy.sleep(reader.now, false).0;
+            assert_eq!(sleep(&reader), Sleep::For(millis(expected)));
+            let hurried = reader.policy.is_hurried(PassSummary::default(), reader.now);
+            assert_eq!(hurried, expected < 500);
+            reader.now += WakeupPolicy::AFTER_UNREAD_WAIT;
+            assert_eq!(sleep(&reader), Sleep::For(millis(500)));
+        }
     }
 
     #[test]

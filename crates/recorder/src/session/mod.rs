@@ -9,6 +9,7 @@ pub(crate) mod runtime_finder;
 pub(crate) mod unwind;
 pub(crate) mod unwind_failures;
 
+mod late_python;
 mod losses;
 mod output;
 mod samples;
@@ -30,9 +31,10 @@ use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
+use crate::queue::feedback::Feedback;
 use crate::queue::message::{Content, Message, MessageKind};
 use crate::queue::pending_batches::PendingBatches;
-use crate::queue::record_queue::{BatchEntry, Feedback, Popped, RecordQueue};
+use crate::queue::record_queue::{BatchEntry, Popped, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
 use crate::reader::Outcome;
 use crate::session::allocation::EveryBytes;
@@ -41,6 +43,7 @@ use crate::session::priority::PriorityBoost;
 use crate::session::python::PythonFrames;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
+use late_python::UnreadWaits;
 use output::SessionOutput;
 use statistics::{KnownLosses, Statistics};
 
@@ -59,6 +62,7 @@ pub(crate) struct Session {
     trackers: Trackers,
     file_pinner: FilePinner,
     waits: OffCpuTracker,
+    unread_waits: UnreadWaits,
     every_bytes: EveryBytes,
     /// The statistics of the current file, or of the chunk in memory.
     statistics: Statistics,
@@ -145,6 +149,7 @@ impl Session {
             trackers,
             file_pinner: FilePinner::default(),
             waits: OffCpuTracker::default(),
+            unread_waits: UnreadWaits::default(),
             every_bytes: EveryBytes::default(),
             statistics: Statistics::default(),
             known_losses: KnownLosses::default(),
@@ -233,6 +238,7 @@ impl Session {
             if let Some(batch) = pending.get(waiting.batch)
                 && let Some(entry) = batch.get(waiting.index)
             {
+                self.unread_waits.now = waiting;
                 self.entry(entry)?;
             }
             if self.is_full() {
@@ -240,6 +246,7 @@ impl Session {
             }
             pending.done_with(waiting.batch);
         }
+        self.read_waits(pending)?;
         if self.feedback != Feedback::default() {
             queue.report(std::mem::take(&mut self.feedback));
         }
@@ -312,6 +319,7 @@ impl Session {
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.trackers.duplicates.forget(task.tid);
+                self.unread_waits.end(task.tid);
                 self.chain_builder.forget_thread(task.tid);
                 if let Some(unseen) = self.waits.forget(task.tid) {
                     self.unseen(unseen, task.stamp.time.unwrap_or(task.time))?;

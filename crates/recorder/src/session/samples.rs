@@ -73,6 +73,10 @@ impl Session {
                 outcome,
             };
             self.waits.leave(sample.tid, time, of_wait);
+            if outcome.python == Some(Err(NoPython::NotRead)) {
+                self.feedback.unread_waits += 1;
+                self.unread_waits.begin(sample.tid);
+            }
             return Ok(());
         }
         self.statistics.count_sample(outcome);
@@ -80,7 +84,7 @@ impl Session {
     }
 
     /// Unwinds a sample and encodes it in `out`; `None` if nothing is to be written.
-    fn unwind(
+    pub(super) fn unwind(
         &mut self,
         sample: &Sample<'_>,
         period: u64,
@@ -139,7 +143,7 @@ impl Session {
     }
 
     /// Writes the records of Python functions before the first sample that has them.
-    fn write_python_maps(&mut self) -> Result<(), WriteError> {
+    pub(super) fn write_python_maps(&mut self) -> Result<(), WriteError> {
         if self.python_maps.is_empty() {
             return Ok(());
         }
@@ -204,16 +208,9 @@ impl Session {
             return;
         }
         // Of a thread that waited before its process was known to run Python.
-        let now = match (entry.python, self.processes.get(sample.pid)) {
-            (None, Some(process)) => {
-                let target = Target {
-                    pid: sample.pid,
-                    process,
-                    modules: &self.modules,
-                };
-                self.python.read_blocked(&target, sample)
-            }
-            _ => None,
+        let now = match entry.python {
+            None => self.read_blocked(sample),
+            Some(_) => None,
         };
         let complete = now.as_ref().map_or(0, |_| system::monotonic_now());
         let entry = BatchEntry {
@@ -236,9 +233,16 @@ impl Session {
         let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
             return Ok(());
         };
+        if !switch.out {
+            self.unread_waits.end(tid);
+        }
         if switch.out {
             match switch.preempted {
-                true => self.waits.preempted(tid, time),
+                true => {
+                    self.waits.preempted(tid, time);
+                    let has_begun = self.unread_waits.end(tid);
+                    self.feedback.unread_waits -= u32::from(has_begun);
+                }
                 // If the kernel samples all waits, one without a sample is not counted.
                 false if self.blocked_threads().is_none() => {}
                 false => self.waits.out((pid, tid), time),

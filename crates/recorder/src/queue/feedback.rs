@@ -1,0 +1,26 @@
+//! What the reader learns from the session.
+
+/// The session's feedback on the samples that it has unwound.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Feedback {
+    /// Stacks that were unwound.
+    pub(crate) unwound: u32,
+    /// Stacks that were deeper than their dumps.
+    pub(crate) deep: u32,
+    /// Stacks that needed an early reading: their tails had changed since the sample before.
+    pub(crate) changed: u32,
+    /// Stacks with Python: their frames must be read at once.
+    pub(crate) python: u32,
+    /// Waits of Python whose frames nobody has read: the session does, if it knows them in time.
+    pub(crate) unread_waits: u32,
+}
+
+impl Feedback {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.unwound += other.unwound;
+        self.deep += other.deep;
+        self.changed += other.changed;
+        self.python += other.python;
+        self.unread_waits += other.unread_waits;
+    }
+}

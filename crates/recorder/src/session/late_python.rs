@@ -1,0 +1,91 @@
+//! Python functions of threads that still wait when the session knows of it.
+//!
+//! No thread reads them at once if CPUs are sampled: that thread would itself leave its CPU, which
+//! is a sample again.
+//!
+//! ```text
+//!   sample (context switch) ───── the session has it ── read ───────── SWITCH in
+//!   its stack                     no SWITCH in so far   Python frames  not before these were read
+//! ```
+
+use std::collections::HashMap;
+
+use prof_events::{Weight, system};
+use prof_model::Tid;
+use prof_perfdata::{Record, Sample, WriteError};
+use prof_unwinder::Target;
+
+use super::Session;
+use crate::offcpu::tracker::WaitSample;
+use crate::queue::message::PythonReading;
+use crate::queue::pending_batches::PendingBatches;
+use crate::queue::record_queue::BatchEntry;
+use crate::queue::sorter::PendingRecord;
+
+/// Waits among the records of a pass that have not ended in it, and lack their Python functions.
+#[derive(Debug, Default)]
+pub(super) struct UnreadWaits {
+    /// The record that is being processed.
+    pub(super) now: PendingRecord,
+    /// Where the samples of the waits are.
+    samples: HashMap<Tid, PendingRecord>,
+}
+
+impl UnreadWaits {
+    /// The record is the sample of such a wait.
+    pub(super) fn begin(&mut self, tid: Tid) {
+        self.samples.insert(tid, self.now);
+    }
+
+    /// The thread has returned, or does not wait, but was preempted. Returns whether such a wait of
+    /// it has begun.
+    pub(super) fn end(&mut self, tid: Tid) -> bool {
+        self.samples.remove(&tid).is_some()
+    }
+}
+
+impl Session {
+    /// Reads the Python functions of threads that wait, as far as is known.
+    pub(super) fn read_waits(&mut self, pending: &PendingBatches) -> Result<(), WriteError> {
+        for (tid, at) in std::mem::take(&mut self.unread_waits.samples) {
+            let batch = pending.get(at.batch);
+            let Some(entry) = batch.and_then(|batch| batch.get(at.index)) else {
+                continue;
+            };
+            let Ok(Record::Sample(mut sample)) = self.format.parse(entry.bytes) else {
+                continue;
+            };
+            let Some(reading) = self.read_blocked(&sample) else {
+                continue;
+            };
+            let complete = system::monotonic_now();
+            let entry = BatchEntry {
+                python: Some(&reading),
+                ..entry
+            };
+            // Records of its functions come after those that were written.
+            sample.time = Some(self.unread_waits.now.time);
+            let unwound = self.unwind(&sample, sample.period, Weight::OffCpu, entry);
+            self.write_python_maps()?;
+            if let Some(outcome) = unwound {
+                let of_wait = WaitSample {
+                    event: sample.event,
+                    record: &self.out,
+                    outcome,
+                };
+                self.waits.replace(tid, complete, of_wait);
+            }
+        }
+        Ok(())
+    }
+
+    /// The Python functions of a thread that has waited since this sample.
+    pub(super) fn read_blocked(&mut self, sample: &Sample<'_>) -> Option<PythonReading> {
+        let target = Target {
+            pid: sample.pid,
+            process: self.processes.get(sample.pid)?,
+            modules: &self.modules,
+        };
+        self.python.read_blocked(&target, sample)
+    }
+}
