@@ -3,6 +3,7 @@
 //! of threads while they wait.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -186,6 +187,25 @@ fn waits_on_all_cpus_include_all_users() {
         let stacks = recorded.physical_stacks();
         assert_waits(&recorded, &stacks);
         assert!(stacks.processes().len() > 1, "{stacks}");
+    }
+}
+
+/// It waits for samples.
+#[test]
+fn waits_on_all_cpus_are_not_those_of_prof_itself() {
+    if !needs(AS_ROOT) {
+        return;
+    }
+    let session = Session::new();
+    let script = "echo $$; exec \"$0\" record -a --wall -o prof.data -- sleep 1";
+    let launcher = ["sh", "-c", script].map(OsString::from);
+    let outcome = Outcome::of(session.prof_under(&launcher, [""; 0]));
+    outcome.assert_code(0);
+    let ours = format!(" {}:", outcome.stdout.trim());
+    for (event, expected) in [("cpu-clock", true), ("offcpu-time", false)] {
+        let report = ["report", "-i", "prof.data", "--event", event];
+        let report = session.run([&report[..], &["--by", "process"]].concat());
+        assert_eq!(report.stdout.contains(&ours), expected, "{ours} {report}");
     }
 }
 

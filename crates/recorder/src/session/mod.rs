@@ -346,6 +346,7 @@ impl Session {
         match message.what {
             MessageKind::Enabled => self.waits.enable(time),
             MessageKind::Disabled => self.waits.disable(time),
+            MessageKind::Blocked(pid, _) if pid == self.own_pid => {}
             MessageKind::Blocked(pid, tid) => self.waits.out((pid, tid), time),
         }
     }

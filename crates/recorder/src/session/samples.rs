@@ -35,8 +35,10 @@ impl Session {
             // An idle CPU does not wait.
             return Ok(());
         }
-        if sample.pid == self.own_pid && matches!(event.weight, Weight::Allocation { .. }) {
-            // If everything is sampled, each sample of our own work would cause others.
+        let is_for_samples = matches!(event.weight, Weight::Allocation { .. } | Weight::OffCpu);
+        if sample.pid == self.own_pid && is_for_samples {
+            // If everything is sampled, each sample of our own work would cause others, and we wait
+            // for nothing but samples.
             return Ok(());
         }
         let period = self.trackers.lifetimes.sample(sample);
@@ -233,6 +235,9 @@ impl Session {
         let (Some(pid), Some(tid), Some(time)) = (pid, tid, time) else {
             return Ok(());
         };
+        if pid == self.own_pid {
+            return Ok(());
+        }
         if !switch.out {
             self.unread_waits.end(tid);
         }
