@@ -1,4 +1,5 @@
 /* Work in a signal handler: signals normal|alternate MILLISECONDS
+ * Much of it in the kernel: signals often THOUSANDS
  * Two callers in turn, whose handlers on an alternate stack show which it was:
  * signals turns MILLISECONDS */
 #include "burn.h"
@@ -63,6 +64,11 @@ int main(int argc, char **argv) {
     rounds = argument(argc, argv, 2, 200) * MILLISECOND / 10;
     memset(&action, 0, sizeof action);
     action.sa_handler = handler;
+    uint64_t count = 10;
+    if (argc > 1 && strcmp(argv[1], "often") == 0) {
+        count = argument(argc, argv, 2, 100) * 1000;
+        rounds = 10;
+    }
     int in_turns = argc > 1 && strcmp(argv[1], "turns") == 0;
     if (in_turns)
         action.sa_handler = handler_of_turns;
@@ -76,7 +82,7 @@ int main(int argc, char **argv) {
         left();
         right();
     }
-    for (int i = 0; !in_turns && i < 10; i++)
+    for (uint64_t i = 0; !in_turns && i < count; i++)
         caller();
     last_words();
     return 0;

@@ -1,6 +1,6 @@
 //! Every stack is whole and right, whatever the program does to its stack and however it is built.
 
-use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs};
+use prof_tests::{Compiler, Need, Program, Session, USER_CODE, Variant, needs, starts_at_root};
 
 const THREADS: Program = Program::c(&["threads.c"]);
 const ASSEMBLY: Program = Program::c(&["assembly_main.c", "assembly.S"]);
@@ -397,6 +397,19 @@ fn hot_functions_of_libc() {
     stacks.assert_whole(0.999);
     let through_main = stacks.share(|frames| frames.iter().any(|frame| frame == "main"));
     assert!(through_main > 0.97, "{through_main}:\n{stacks}");
+}
+
+#[test]
+fn returns_from_signal_handlers_in_the_kernel() {
+    let session = Session::new();
+    let binary = SIGNALS.build();
+    let command = [binary.to_str().unwrap(), "often", "200"];
+    let recorded = session.record(&["-e", "cpu-clock"], &command);
+    let stacks = recorded.physical_stacks();
+    let returns = |frames: &[String]| frames.iter().any(|it| it.contains("rt_sigreturn"));
+    assert!(stacks.share(returns) > 0.05, "{stacks}");
+    let partial = stacks.share(|frames| returns(frames) && !starts_at_root(frames));
+    assert!(partial < 0.005, "{partial}:\n{stacks}");
 }
 
 #[test]
