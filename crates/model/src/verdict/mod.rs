@@ -90,9 +90,7 @@ impl Verdict {
             return Self {
                 grade: Grade::Bad,
                 summary: "no samples".into(),
-                problems: once(format!("nothing was sampled: {}", quality.why_no_samples()))
-                    .chain(losses(quality))
-                    .collect(),
+                problems: without_samples(quality),
             };
         }
         let stacks = quality.user_stacks();
@@ -234,6 +232,14 @@ fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
 }
 
 /// Whether there are so few samples that chance decides what they show.
+/// The problems of a recording without samples.
+fn without_samples(quality: &Quality) -> Vec<String> {
+    once(format!("nothing was sampled: {}", quality.why_no_samples()))
+        .chain(losses(quality))
+        .chain(quality.unprivileged_program())
+        .collect()
+}
+
 fn has_few_samples(quality: &Quality) -> bool {
     // Each wait has its length: they show as much as samples of all their time.
     let waits = quality.waits.map_or(0, |waits| waits.known_time());

@@ -24,7 +24,7 @@ impl Quality {
     }
 
     /// Which program ran without the privileges of its file, and what helps.
-    fn unprivileged_program(&self) -> Option<String> {
+    pub(super) fn unprivileged_program(&self) -> Option<String> {
         let program = self.unseen.unprivileged.as_deref()?;
         let by_root = self.settings.as_ref().is_some_and(|known| known.root);
         let remedy = match by_root {
@@ -76,6 +76,7 @@ mod tests {
     use super::*;
     use crate::quality::SampledBy;
     use crate::settings::RecordingSettings;
+    use crate::verdict::Verdict;
 
     #[test]
     fn why_there_are_no_samples() {
@@ -103,6 +104,13 @@ mod tests {
             "{why}"
         );
         check(Some("sudo"), 1, "sudo is not sampled: it gains privileges");
+        let mut traced = Quality::default();
+        traced.unseen.unprivileged = Some("id".into());
+        let reported = Verdict::new(&traced).to_string();
+        assert!(
+            reported.contains("\n  - id ran without the privileges"),
+            "{reported}"
+        );
         let mut quality = Quality::default();
         quality.unseen.protected = Some("sudo".into());
         let mut check_remedy = |root, expected: &str| {
