@@ -132,6 +132,7 @@ unsafe fn read_by(
     usize::try_from(read)
         .map_err(|_| Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
