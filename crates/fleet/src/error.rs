@@ -129,6 +129,12 @@ pub(crate) enum Error {
         /// The store's error.
         source: Box<object_store::Error>,
     },
+    /// Something that answers like a store, but with other bytes.
+    #[error("{path}: the answer is not a table of prof (is AWS_ENDPOINT_URL the store's address?)")]
+    NoStore {
+        /// The object.
+        path: String,
+    },
     /// A file of the data set that cannot be created.
     #[error("cannot create a table: {0}")]
     NewTable(#[from] parquet::errors::ParquetError),

@@ -88,6 +88,8 @@ impl Client {
             .timeout_recv_response(Some(Self::TIMEOUT))
             .timeout_recv_body(Some(Self::TIMEOUT))
             .http_status_as_error(false)
+            // The page that a login redirects to is a success without a receiver.
+            .max_redirects(0)
             .user_agent(concat!("prof/", env!("CARGO_PKG_VERSION")))
             .build();
         Self {
@@ -142,24 +144,49 @@ impl Client {
             retry_after: None,
         };
         let response = request.send(body).map_err(unreachable)?;
-        if response.status().is_success() {
-            return read(response).map_err(unreachable);
-        }
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
-        let message = read(response).unwrap_or_default();
-        let message = String::from_utf8_lossy(&message);
+        let message = match response.status() {
+            status if status.is_redirection() => redirect(&response),
+            status if status.is_success() => {
+                let body = read(response).map_err(unreachable)?;
+                if !is_page(&body) {
+                    return Ok(body);
+                }
+                "a web page".to_owned()
+            }
+            _ => {
+                let message = read(response).unwrap_or_default();
+                let message = String::from_utf8_lossy(&message);
+                message.trim().chars().take(300).collect()
+            }
+        };
         let error = HttpError::Refused {
             url: url.to_owned(),
             status,
-            message: message.trim().chars().take(300).collect(),
+            message,
             advice: match status {
                 401 | 403 => " (credentials come from the environment: docs/fleet.md)",
-                404 => " (is this the receiver's address?)",
+                200..=399 | 404 => " (is this the receiver's address?)",
                 _ => "",
             },
         };
         Err(Failed { error, retry_after })
     }
+}
+
+/// Where a response redirects to, for people.
+pub(crate) fn redirect<B>(response: &Response<B>) -> String {
+    let location = response.headers().get("location");
+    let location = location.and_then(|location| location.to_str().ok());
+    match location {
+        Some(location) => format!("it redirects to {location}, which prof does not follow"),
+        None => "it redirects".to_owned(),
+    }
+}
+
+/// Whether a body is a page for people, or XML: no receiver answers a profile with one.
+fn is_page(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"<")
 }
 
 fn read(response: Response<Body>) -> Result<Vec<u8>, ureq::Error> {

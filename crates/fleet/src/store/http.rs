@@ -16,6 +16,8 @@ use object_store::client::{
 };
 use ureq::{Agent, Body};
 
+use crate::http::redirect;
+
 /// Makes clients.
 #[derive(Debug)]
 pub(super) struct Connector;
@@ -26,6 +28,8 @@ impl HttpConnector for Connector {
         const WHOLE: Duration = Duration::from_secs(300);
         let agent = Agent::config_builder()
             .http_status_as_error(false)
+            // The page that a login redirects to is a success without a store.
+            .max_redirects(0)
             .timeout_connect(Some(CONNECT))
             .timeout_global(Some(WHOLE))
             .build()
@@ -37,17 +41,42 @@ impl HttpConnector for Connector {
 #[derive(Debug)]
 struct Client(Agent);
 
+/// What no store answers: object_store would not say so.
+#[derive(Debug, thiserror::Error)]
+#[error("it answers {0} (is AWS_ENDPOINT_URL the store's address?)")]
+struct NoStore(String);
+
 #[async_trait::async_trait]
 impl HttpService for Client {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let request = http::Request::from_parts(parts, &body[..]);
+        let lists = request
+            .uri()
+            .query()
+            .unwrap_or_default()
+            .contains("list-type=2");
         let response = self.0.run(request).map_err(failed)?;
+        if response.status().is_redirection() && response.headers().contains_key("location") {
+            let message = format!("{}: {}", response.status().as_u16(), redirect(&response));
+            return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));
+        }
         let (parts, body) = response.into_parts();
-        let body = Full::new(whole(body)?).map_err(|never| match never {});
+        let body = whole(body)?;
+        // object_store takes a page for a list of nothing.
+        if lists && parts.status.is_success() && !is_list(&body) {
+            let message = "the request for a list with none".to_owned();
+            return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));
+        }
+        let body = Full::new(body).map_err(|never| match never {});
         Ok(Response::from_parts(parts, HttpResponseBody::new(body)))
     }
+}
+
+fn is_list(body: &[u8]) -> bool {
+    const LIST: &[u8] = b"ListBucketResult";
+    body.windows(LIST.len()).any(|window| window == LIST)
 }
 
 fn whole(body: Body) -> Result<Bytes, HttpError> {

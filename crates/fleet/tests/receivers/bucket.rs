@@ -8,7 +8,15 @@ use std::sync::mpsc::{self, Receiver};
 use prof_needs::{met, python, tools};
 
 use super::data_set::{Session, by_function, sum};
+use super::server::Server;
 use super::{Weights, errors, fleet, weights};
+
+const CREDENTIALS: [(&str, &str); 4] = [
+    ("AWS_ACCESS_KEY_ID", "key"),
+    ("AWS_SECRET_ACCESS_KEY", "secret"),
+    ("AWS_REGION", "us-east-1"),
+    ("AWS_DEFAULT_REGION", "us-east-1"),
+];
 
 /// A server with one bucket, empty at first.
 struct Bucket {
@@ -54,12 +62,7 @@ impl Bucket {
     }
 
     fn with<'a>(&self, command: &'a mut Command) -> &'a mut Command {
-        command.envs([
-            ("AWS_ACCESS_KEY_ID", "key"),
-            ("AWS_SECRET_ACCESS_KEY", "secret"),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_DEFAULT_REGION", "us-east-1"),
-        ]);
+        command.envs(CREDENTIALS);
         command.env("AWS_ENDPOINT_URL", &self.endpoint)
     }
 
@@ -98,6 +101,37 @@ impl Drop for Bucket {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
+}
+
+#[test]
+fn a_login_page_is_no_bucket() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("first");
+    let push = ["push", "--service", "shop", recording.to_str().unwrap()];
+    let check = |arguments: &[&str], answers: &[(u16, &'static str)], expected: &str| {
+        let server = Server::answering(answers);
+        let mut command = fleet();
+        command
+            .args(arguments)
+            .arg("s3://profiles")
+            .envs(CREDENTIALS);
+        command.env("AWS_ENDPOINT_URL", format!("http://{}", server.address));
+        let output = command.output().unwrap();
+        assert!(!output.status.success(), "{}", errors(&output));
+        assert!(errors(&output).contains(expected), "{}", errors(&output));
+    };
+    let (redirect, page) = ([(302, ""), (200, "<html>")], [(200, "<html>")]);
+    check(&push, &redirect, "redirects to /login");
+    check(&push, &page, "the answer is not a table of prof");
+    check(&["query"], &redirect, "redirects to /login");
+    check(
+        &["query"],
+        &page,
+        "it answers the request for a list with none",
+    );
 }
 
 #[test]

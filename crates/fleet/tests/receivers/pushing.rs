@@ -225,6 +225,11 @@ fn refusals_say_why() {
         "answers 401 (credentials come from the environment",
     );
     check(&[(503, ""); 4], "answers 503");
+    check(
+        &[(302, "")],
+        "answers 302: it redirects to /login, which prof does not follow (is this the receiver's",
+    );
+    check(&[(200, "\n<!doctype html>")], "answers 200: a web page (");
     let nowhere = session.push("otlp+http://127.0.0.1:1", &[]);
     assert!(
         errors(&nowhere).contains("cannot reach http://127.0.0.1:1/v1dev"),

@@ -87,7 +87,8 @@ fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
         headers,
         body: Vec::new(),
     };
-    let length: usize = request.header("content-length")?.parse().ok()?;
+    let length = request.header("content-length").unwrap_or("0");
+    let length: usize = length.parse().ok()?;
     request.body.resize(length, 0);
     stream.read_exact(&mut request.body).ok()?;
     Some(request)
@@ -95,7 +96,12 @@ fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
 
 fn answer(stream: &mut TcpStream, (status, text): (u16, &str)) {
     let length = text.len();
-    let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: {length}\r\n\r\n{text}");
+    let location = match status {
+        300..=399 => "location: /login\r\n",
+        _ => "",
+    };
+    let answer =
+        format!("HTTP/1.1 {status} So\r\n{location}content-length: {length}\r\n\r\n{text}");
     // A killed client does not listen.
     let _ = stream.write_all(answer.as_bytes());
 }
