@@ -3,6 +3,7 @@
 use crate::dataset::DataSet;
 use crate::destination::Destination;
 use crate::error::Error;
+use crate::http::is_http;
 use crate::otlp::Otlp;
 use crate::pyroscope::Pyroscope;
 use crate::store::Store;
@@ -21,8 +22,4 @@ pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
         Some(("otlp", base)) => Ok(Box::new(Otlp::new(base))),
         _ => Ok(Box::new(DataSet::new(Store::open(url)?.ok_or_else(none)?))),
     }
-}
-
-fn is_http(url: &str) -> bool {
-    url.starts_with("http://") || url.starts_with("https://")
 }

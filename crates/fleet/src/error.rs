@@ -121,6 +121,16 @@ pub(crate) enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// A variable of the environment that cannot be used.
+    #[error("{variable} is {value:?}: write {expected}")]
+    Setting {
+        /// Its name.
+        variable: &'static str,
+        /// Its value.
+        value: String,
+        /// A value that can be used.
+        expected: &'static str,
+    },
     /// An object store that cannot be reached, or refuses.
     #[error("{path}: {source}")]
     Store {

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use ureq::http::Response;
+use ureq::http::{Response, Uri};
 use ureq::{Agent, Body};
 
 /// Posts to one receiver.
@@ -172,6 +172,14 @@ impl Client {
         };
         Err(Failed { error, retry_after })
     }
+}
+
+/// Whether this is the address of a server.
+pub(crate) fn is_http(url: &str) -> bool {
+    url.parse().is_ok_and(|uri: Uri| {
+        let host = uri.host().unwrap_or_default();
+        matches!(uri.scheme_str(), Some("http" | "https")) && !host.is_empty()
+    })
 }
 
 /// Where a response redirects to, for people.

@@ -134,6 +134,24 @@ fn a_login_page_is_no_bucket() {
     );
 }
 
+/// Opening a bucket checks them, which needs no recording.
+#[test]
+fn settings_that_make_no_url_are_refused() {
+    let check = |variable: &str, value: &str, expected: &str| {
+        let mut query = fleet();
+        query.args(["query", "s3://profiles"]).envs(CREDENTIALS);
+        let output = query.env(variable, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+        let expected = format!("{variable} is {value:?}: write {expected}");
+        assert!(errors(&output).contains(&expected), "{}", errors(&output));
+    };
+    for value in ["localhost:5999", "", "http://", "ftp://localhost"] {
+        check("AWS_ENDPOINT_URL", value, "a URL");
+    }
+    check("AWS_ENDPOINT_URL_S3", "localhost", "a URL");
+    check("AWS_REGION", "eu west", "the name of a region");
+}
+
 #[test]
 fn a_bucket_has_each_recording_once_even_after_kills() {
     let Some(bucket) = Bucket::start() else {
