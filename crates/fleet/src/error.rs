@@ -39,6 +39,9 @@ pub(crate) enum Error {
     /// Recording failed.
     #[error(transparent)]
     Recorder(#[from] prof_recorder::Error),
+    /// The thread that pushes has panicked, which the standard error shows.
+    #[error("pushing ended by a bug of prof (see above): recordings wait in the spool")]
+    Pusher,
     /// The folder in which recordings wait.
     #[error("cannot use the spool {}: {source}", folder.display())]
     Spool {

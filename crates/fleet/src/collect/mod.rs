@@ -22,6 +22,7 @@ use prof_recorder::{
     CallGraph, EventRequest, GroupRequest, Options, Rate, ResourceLimits, Rotation, Signals,
     Storage, Target, When,
 };
+use rustix::process::{Signal, getpid, kill_process};
 
 use crate::error::Error;
 use crate::run::{Labels, Origin};
@@ -79,13 +80,18 @@ impl Collection {
         let (going, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {
             let pushing = thread::Builder::new().name("pusher".into());
-            let pushing = pushing.spawn_scoped(scope, move || pusher.run(&ended));
+            let pushing = pushing.spawn_scoped(scope, move || {
+                let _stop = StopIfPanicking;
+                pusher.run(&ended);
+            });
             let pushing = pushing.map_err(|source| spool.unusable(source))?;
             let recorded = self.record(&spool, signals);
             drop(going);
-            // It has reported its errors.
-            let _ = pushing.join();
-            recorded
+            // It has reported its errors, other than a panic.
+            let pushed = pushing.join().map_err(|_| Error::Pusher);
+            // One that was left would end this process before it can say why.
+            while signals.next().is_some() {}
+            recorded.and(pushed)
         })
     }
 
@@ -167,6 +173,18 @@ impl Collection {
             memory: Self::MEMORY,
         });
         options
+    }
+}
+
+/// Ends the recording, as a signal from outside would, when its thread panics: nobody would push or
+/// bound the spool any longer.
+struct StopIfPanicking;
+
+impl Drop for StopIfPanicking {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            let _ = kill_process(getpid(), Signal::TERM);
+        }
     }
 }
 

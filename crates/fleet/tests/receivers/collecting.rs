@@ -131,6 +131,24 @@ fn recordings_go_on_when_sampling_starts_anew() {
     assert!(length > Duration::from_millis(1500), "{length:?}");
 }
 
+/// object_store panics over a token with a line end.
+#[test]
+fn a_collector_whose_pusher_panics_ends() {
+    let session = Session::new();
+    let mut collect = session.collect(Some("s3://profiles"));
+    collect.args(["--duration", "1m"]).envs([
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
+        ("AWS_ACCESS_KEY_ID", "key"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+        ("AWS_SESSION_TOKEN", "a\nb"),
+    ]);
+    let collected = collect.output().unwrap();
+    let said = errors(&collected);
+    assert_eq!(collected.status.code(), Some(1), "{said}");
+    assert!(said.contains("pushing ended by a bug of prof"), "{said}");
+    assert!(!session.spool().is_empty());
+}
+
 #[test]
 fn a_full_spool_drops_the_oldest() {
     let session = Session::new();
