@@ -23,3 +23,36 @@ pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
         _ => Ok(Box::new(DataSet::new(Store::open(url)?.ok_or_else(none)?))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_address_is_no_folder() {
+        let check = |url: &str, is_destination: bool| match open(url) {
+            Ok(_) => assert!(is_destination, "{url}"),
+            Err(Error::NoDestination { .. }) => assert!(!is_destination, "{url}"),
+            Err(error) => panic!("{url}: {error}"),
+        };
+        for url in ["", "localhost:4040", "s3:/x", "file://relative", "file://"] {
+            check(url, false);
+        }
+        for url in ["s3://", "s3:///x", "s3://a b/x", "http://host", "s3:x"] {
+            check(url, false);
+        }
+        for url in ["pyroscope+http://", "otlp+https://:4318", "otlp+http://a b"] {
+            check(url, false);
+        }
+        for url in ["/a:b", "./a:b", "../a:b", ".", "a/b", "c++", "file:///a"] {
+            check(url, true);
+        }
+        for url in [
+            "s3://a.b-c/x y",
+            "pyroscope+http://host",
+            "otlp+http://[::1]:4318/a",
+        ] {
+            check(url, true);
+        }
+    }
+}

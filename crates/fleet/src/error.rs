@@ -94,15 +94,19 @@ pub(crate) enum Error {
         url: String,
     },
     /// A URL that names no data set.
-    #[error("{url} is no data set: name a directory or s3://BUCKET/PREFIX")]
+    #[error(
+        "{} is no data set: name a directory (one with a colon as ./NAME) or s3://BUCKET/PREFIX",
+        typed(url)
+    )]
     NoDataSet {
         /// The text as typed.
         url: String,
     },
     /// A URL that names no destination.
     #[error(
-        "{url} is no destination: name a directory, s3://BUCKET/PREFIX, \
-         pyroscope+http://HOST:4040 or otlp+http://HOST:4318"
+        "{} is no destination: name a directory (one with a colon as ./NAME), \
+         s3://BUCKET/PREFIX, pyroscope+http://HOST:4040 or otlp+http://HOST:4318",
+        typed(url)
     )]
     NoDestination {
         /// The text as typed.
@@ -177,6 +181,14 @@ pub(crate) enum Error {
         /// The most stacks, recordings or functions.
         most: usize,
     },
+}
+
+/// A text as typed, of which an empty one must be seen as well.
+fn typed(text: &str) -> &str {
+    match text {
+        "" => "an empty URL",
+        text => text,
+    }
 }
 
 /// Why a file cannot be read as a table: our own reason without the name of the library.

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args};
 use prof_console::say;
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::values::{duration, hertz, label, mebibytes, pid};
+use super::values::{duration, hertz, label, mebibytes, name, pid};
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 
@@ -22,7 +22,7 @@ pub(super) struct CollectFlags {
     url: Option<String>,
 
     /// The service of the machines: a program, a team, a cluster
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     service: String,
 
     /// Record everything on all CPUs (the default)
@@ -54,7 +54,7 @@ pub(super) struct CollectFlags {
     symbols: Symbols,
 
     /// The machine's name [default: the host name]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     host: Option<String>,
 
     /// Mark the samples with this, to query by it; may be repeated

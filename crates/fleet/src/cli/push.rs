@@ -8,7 +8,7 @@ use prof_console::say;
 use prof_model::counted;
 use prof_report::recording_file;
 
-use super::values::{label, mebibytes, time};
+use super::values::{label, mebibytes, name, time};
 use crate::address;
 use crate::dataset::content_name;
 use crate::destination::{Destination, Pushed};
@@ -26,11 +26,11 @@ pub(super) struct PushFlags {
     files_and_url: Vec<String>,
 
     /// The program, team or cluster that the recordings are of [default: the recorded program]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     service: Option<String>,
 
     /// The machine's name [default: that in the recording]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = name)]
     host: Option<String>,
 
     /// Mark the samples with this, to query by it; may be repeated

@@ -11,6 +11,14 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
+/// Parses the name of a service or of a machine, which is a folder of a data set.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    match text.trim() {
+        "" => Err("write a name, such as web".to_owned()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
 /// Parses the number of a process.
 pub(super) fn pid(text: &str) -> Result<i32, String> {
     let number = text.parse().ok().filter(|&pid| pid > 0);
@@ -133,6 +141,12 @@ mod tests {
         assert_eq!(time("2026-11-24T00:00:01Z"), Ok(1_795_478_401_000_000));
         assert!(time("1h").unwrap() > time("2h").unwrap());
         assert!(time("yesterday").is_err());
+    }
+
+    #[test]
+    fn names_are_not_empty() {
+        assert_eq!(name("a b"), Ok("a b".to_owned()));
+        assert!(name("").is_err() && name(" ").is_err());
     }
 
     #[test]

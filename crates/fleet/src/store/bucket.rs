@@ -26,11 +26,14 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// Settings that are not in `url` come from the environment variables that AWS's own tools
-    /// read.
-    pub(super) fn open(url: &str) -> Result<Self, Error> {
-        let address = url.strip_prefix("s3://").unwrap_or(url);
+    /// The bucket at `bucket/prefix`; `None` if that is none. Settings come from the environment
+    /// variables that AWS's own tools read.
+    pub(super) fn open(address: &str) -> Result<Option<Self>, Error> {
         let (bucket, prefix) = address.split_once('/').unwrap_or((address, ""));
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+        if bucket.is_empty() || !bucket.bytes().all(is_plain) {
+            return Ok(None);
+        }
         let prefix = prefix.trim_matches('/');
         let settings = AmazonS3Builder::from_env().with_bucket_name(bucket);
         check(&settings)?;
@@ -39,16 +42,16 @@ impl Bucket {
             .with_http_connector(Connector)
             .with_retry(retries())
             .build()
-            .map_err(|source| failed(url, source))?;
+            .map_err(|source| failed(address, source))?;
         let runtime = Builder::new_current_thread().enable_time().build();
-        Ok(Self {
+        Ok(Some(Self {
             store,
             prefix: prefix.to_owned(),
             runtime: runtime.map_err(|source| Error::Read {
-                path: url.into(),
+                path: address.into(),
                 source,
             })?,
-        })
+        }))
     }
 
     fn path(&self, path: &str) -> Result<Path, Error> {

@@ -33,18 +33,22 @@ pub(crate) struct Entry {
 }
 
 impl Store {
-    /// The store at an address: `s3://bucket/prefix`, or a directory, as a path or `file://`;
-    /// `None` if it is another address.
+    /// The store at an address: `s3://bucket/prefix`, or a directory, as a path or as `file://` and
+    /// a path from the root; `None` if it is another address.
     ///
     /// # Errors
     /// The environment lacks settings for it.
     pub(crate) fn open(url: &str) -> Result<Option<Self>, Error> {
         Ok(match url.split_once("://") {
-            Some(("s3", _)) => Some(Self::Bucket(Bucket::open(url)?)),
-            Some(("file", path)) => Some(Self::Directory(Directory::new(path))),
+            Some(("s3", address)) => Bucket::open(address)?.map(Self::Bucket),
+            Some(("file", path)) if path.starts_with('/') => Some(Self::directory(path)),
             Some(_) => None,
-            None => Some(Self::Directory(Directory::new(url))),
+            None => is_path(url).then(|| Self::directory(url)),
         })
+    }
+
+    fn directory(path: &str) -> Self {
+        Self::Directory(Directory::new(path))
     }
 
     /// The store at an address, of which something is to be read.
@@ -119,4 +123,13 @@ impl Store {
             Self::Bucket(bucket) => bucket.delete(path),
         }
     }
+}
+
+/// Whether this is a path rather than an address whose beginning is missing or mistyped, such as
+/// `localhost:4040` and `s3:/bucket`.
+fn is_path(text: &str) -> bool {
+    let is_explicit = ["/", "./", "../"]
+        .iter()
+        .any(|begin| text.starts_with(begin));
+    is_explicit || !text.is_empty() && !text.contains(':')
 }
