@@ -115,7 +115,11 @@ impl Run {
             .next()
             .map_or(0, |sample| sample.time);
         let zero = |wall: i128, clock: u64| wall - i128::from(clock);
-        let recorded = clock.map(|clock| zero(clock.wall_clock.into(), clock.clock));
+        let recorded = clock.map(|clock| match profile.samples.is_empty() {
+            // The run has no time but that of the recording, where its times are zero.
+            true => clock.wall_clock.into(),
+            false => zero(clock.wall_clock.into(), clock.clock),
+        });
         let stated = origin
             .start
             .map(|start| zero(i128::from(start) * 1000, first));

@@ -1,11 +1,13 @@
 //! Machines whose clocks are wrong, or that record over midnight.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use prof_needs::tools;
-use prof_perfdata::Recording;
+use prof_perfdata::{
+    AttrFlags, ClockData, EventDescription, Features, Recording, SampleType, Writer,
+};
 
 use super::data_set::{Session, sum};
 use super::weights;
@@ -102,4 +104,39 @@ fn stacks_that_one_push_brought_are_not_brought_again() {
     let next_day = ["--since", "2024-10-05"];
     assert_eq!(session.query(&next_day), whole);
     assert_eq!(session.data("check").0, Some(0));
+}
+
+#[test]
+fn a_recording_without_samples_has_the_day_it_was_made() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.path("idle");
+    let mut event = EventDescription {
+        name: "cpu-clock".into(),
+        ids: vec![1],
+        ..EventDescription::default()
+    };
+    event.attr.kind = 1;
+    event.attr.sample_type = SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME;
+    event.attr.flags = AttrFlags::SAMPLE_ID_ALL;
+    let writer = Writer::create(File::create(&recording).unwrap(), &[event]).unwrap();
+    let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
+    let clock = ClockData {
+        clockid: 1,
+        wall_clock: noon.as_nanos() as u64,
+        // The machine started thirty days before.
+        clock: 30 * 86_400 * 1_000_000_000,
+    };
+    let features = Features {
+        clock: Some(clock),
+        ..Features::default()
+    };
+    writer.finish(&features).unwrap();
+    session.pushed(&recording, "idle");
+    let runs = session.files("runs");
+    let folder = session.path("data/runs/date=2024-10-04/service=shop/host=idle");
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0].parent(), Some(&*folder), "{runs:?}");
 }
