@@ -6,7 +6,9 @@
 //!   recording.unfinished.N    the file of a killed collector: waits as well
 //!   recording.RUN             a recording that `prof push` could not push
 //!   origin.RUN                whose it is: there before the recording is
-//!   new                       such a recording while it is copied
+//!   origin                    whose the recordings of a collector are
+//!   origin.TIMESTAMP          whose a recording of an earlier collector is, if not of that one
+//!   new                       a recording or an origin while it is written
 //! ```
 
 use std::fs::{self, File};
@@ -43,6 +45,7 @@ struct Waiting {
 impl Spool {
     const RECORDING: &str = "recording";
     const ORIGIN: &str = "origin";
+    const NEW: &str = "new";
 
     /// Takes the folder, which is created if need be.
     ///
@@ -107,6 +110,42 @@ impl Spool {
         }
     }
 
+    /// Notes whose recordings a collector writes from now on. Those of an earlier one keep theirs.
+    ///
+    /// # Errors
+    /// The folder cannot be read or written.
+    pub(crate) fn begin(&self, origin: &Origin) -> Result<(), Error> {
+        let begin = || -> io::Result<()> {
+            let (path, new) = (self.folder.join(Self::ORIGIN), serde_json::to_vec(origin)?);
+            let earlier = match fs::read(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+                read => Some(read?),
+            };
+            // Nothing is written for the same collector, which may start while the disk is full.
+            if earlier.as_ref() == Some(&new) {
+                return Ok(());
+            }
+            self.adopt_unfinished()?;
+            if let Some(earlier) = earlier {
+                let waiting = self.find()?.into_iter();
+                let origins = waiting.map(|waiting| origin_of(&waiting.path));
+                for unknown in origins.filter(|origin| !origin.exists()) {
+                    self.replace(&unknown, &earlier)?;
+                }
+            }
+            self.replace(&path, &new)
+        };
+        begin().map_err(|source| self.unusable(source))
+    }
+
+    /// Writes a file, which appears completely or not at all.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let new = self.folder.join(Self::NEW);
+        fs::write(&new, bytes)?;
+        File::open(&new)?.sync_all()?;
+        fs::rename(new, path)
+    }
+
     /// Adds a copy of a recording to the waiting ones.
     ///
     /// # Errors
@@ -119,7 +158,7 @@ impl Spool {
             let path = self.folder.join(format!("{}.{run}", Self::RECORDING));
             fs::write(origin_of(&path), serde_json::to_vec(origin)?)?;
             // It is renamed when it is complete.
-            let new = self.folder.join("new");
+            let new = self.folder.join(Self::NEW);
             fs::copy(recording, &new)?;
             File::open(&new)?.sync_all()?;
             fs::rename(new, path)?;
@@ -138,7 +177,10 @@ impl Spool {
     /// # Errors
     /// It does not say so.
     pub(crate) fn origin(&self, recording: &Path) -> Result<Origin, Error> {
-        let path = origin_of(recording);
+        let mut path = origin_of(recording);
+        if !path.exists() {
+            path = self.folder.join(Self::ORIGIN);
+        }
         let origin = fs::read(&path).map_err(|source| self.unusable(source))?;
         serde_json::from_slice(&origin).map_err(|source| Error::Origin { path, source })
     }
@@ -277,6 +319,45 @@ mod tests {
         spool.adopt_unfinished().expect("nothing to do");
         let all = ["recording.7", "recording.6", "recording.unfinished.0"];
         assert_eq!(names(&spool), all);
+    }
+
+    #[test]
+    fn recordings_of_an_earlier_collector_keep_their_origin() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path();
+        let begin = |version: &str| {
+            let spool = Spool::open(folder, 100, |_| ()).expect("free");
+            let labels = [("version".to_owned(), version.to_owned())];
+            let origin = Origin {
+                labels: labels.into(),
+                ..Origin::default()
+            };
+            spool.begin(&origin).expect("writable");
+            spool
+        };
+        let version = |spool: &Spool, name: &str| {
+            let origin = spool.origin(&folder.join(name)).expect("there");
+            origin.labels["version"].clone()
+        };
+        let write = |name: &str| fs::write(folder.join(name), "").expect("written");
+        drop(begin("1"));
+        write("recording.2026");
+        write("recording");
+        let spool = begin("1");
+        assert_eq!(version(&spool, "recording.2026"), "1");
+        drop(spool);
+        let spool = begin("2");
+        write("recording.2027");
+        assert_eq!(version(&spool, "recording.2026"), "1");
+        assert_eq!(version(&spool, "recording.unfinished.0"), "1");
+        assert_eq!(version(&spool, "recording.2027"), "2");
+        drop(spool);
+        let spool = begin("3");
+        assert_eq!(version(&spool, "recording.2026"), "1");
+        assert_eq!(version(&spool, "recording.2027"), "2");
+        spool.push_all(|_| Ok(())).expect("pushed");
+        let left = fs::read_dir(folder).expect("readable");
+        assert_eq!(left.count(), 1, "only the origin of the next ones");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use prof_console::say;
+use prof_events::system;
 use prof_recorder::{CpuTarget, Signals, Target};
 
 use super::values::{duration, hertz, label, mebibytes, name, pid};
@@ -89,7 +90,8 @@ pub(super) fn run(flags: CollectFlags) -> Result<()> {
     let collection = Collection {
         origin: Origin {
             service: Some(flags.service),
-            host: flags.host,
+            // The recording that a killed collector leaves does not say it.
+            host: Some(flags.host.unwrap_or_else(system::host_name)),
             labels: collect::labels(&target, &flags.podinfo, labels),
             start: None,
             symbols: flags.symbols,

@@ -76,6 +76,7 @@ impl Collection {
     /// The spool cannot be used, the destination is none, or nothing can be recorded.
     pub(crate) fn run(self, signals: &Signals) -> Result<(), Error> {
         let spool = Spool::open(&self.spool, self.spool_bytes, self.report)?;
+        spool.begin(&self.origin)?;
         let pusher = Pusher::new(&self, &spool)?;
         let (going, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {

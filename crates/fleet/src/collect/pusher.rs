@@ -17,7 +17,6 @@ use crate::spool::Spool;
 /// Pushes recordings in the order of their times.
 pub(super) struct Pusher<'a> {
     spool: &'a Spool,
-    origin: &'a Origin,
     destination: Option<Box<dyn Destination + Send>>,
     report: fn(&str),
     /// Recordings that waited longer than usual; `None` without an outage.
@@ -36,7 +35,6 @@ impl<'a> Pusher<'a> {
         let url = collection.url.as_deref();
         Ok(Self {
             spool,
-            origin: &collection.origin,
             destination: url.map(address::open).transpose()?,
             report: collection.report,
             outage: None,
@@ -66,9 +64,9 @@ impl<'a> Pusher<'a> {
         let Some(destination) = &mut self.destination else {
             return Ok(());
         };
-        let outage = &mut self.outage;
-        self.spool.push_all(|path| {
-            push(path, self.origin, destination.as_mut())?;
+        let (spool, outage) = (self.spool, &mut self.outage);
+        spool.push_all(|path| {
+            push(path, spool.origin(path)?, destination.as_mut())?;
             *outage = outage.map(|pushed| pushed + 1);
             Ok(())
         })
@@ -93,11 +91,11 @@ impl<'a> Pusher<'a> {
     }
 }
 
-fn push(path: &Path, origin: &Origin, destination: &mut dyn Destination) -> Result<(), Error> {
+fn push(path: &Path, origin: Origin, destination: &mut dyn Destination) -> Result<(), Error> {
     // An incomplete recording has no time of day, but its file has.
     let origin = Origin {
         start: created(path),
-        ..origin.clone()
+        ..origin
     };
     destination.push(&Run::load(path, &origin)?)?;
     Ok(())

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::server::Server;
+use super::server::{Request, Server};
 use super::{errors, fleet};
 
 /// A process that never stops, and the spool of its collector.
@@ -51,7 +51,8 @@ impl Session {
     /// The recordings that are left.
     fn spool(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.folder.path()).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| !path.ends_with("origin")).collect()
     }
 }
 
@@ -110,6 +111,9 @@ fn a_killed_collector_loses_nothing_and_repeats_nothing() {
         requests.len()
     );
     assert!(requests.iter().all(|request| request.body != first.body));
+    // The recording that was being written does not say it.
+    let unknown = |request: &Request| request.target.contains("host%3Dunknown");
+    assert!(!requests.iter().any(unknown));
 }
 
 /// Sampling starts anew after sixty times 20 ms.
@@ -147,6 +151,32 @@ fn a_collector_whose_pusher_panics_ends() {
     assert_eq!(collected.status.code(), Some(1), "{said}");
     assert!(said.contains("pushing ended by a bug of prof"), "{said}");
     assert!(!session.spool().is_empty());
+}
+
+#[test]
+fn waiting_recordings_keep_their_labels() {
+    let session = Session::new();
+    let collect = |version: &str, url: Option<&str>| {
+        let mut collect = session.collect(url);
+        collect.args(["--duration", "500ms", "--label", version]);
+        let collected = collect.output().unwrap();
+        assert!(collected.status.success(), "{}", errors(&collected));
+    };
+    collect("version=1", None);
+    let waiting = session.spool();
+    let server = Server::answering(&[]);
+    collect(
+        "version=2",
+        Some(&format!("pyroscope+http://{}", server.address)),
+    );
+    assert_eq!(session.spool(), Vec::<PathBuf>::new());
+    let requests = server.rest();
+    let count = |text: &str| {
+        let targets = requests.iter().map(|request| &request.target);
+        targets.filter(|target| target.contains(text)).count()
+    };
+    assert_eq!(count("version%3D1"), waiting.len());
+    assert!(count("version%3D2") > 0);
 }
 
 #[test]
