@@ -233,6 +233,14 @@ impl Spool {
         Ok(())
     }
 
+    /// How many recordings wait.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub(crate) fn count(&self) -> io::Result<u64> {
+        Ok(self.find()?.len() as u64)
+    }
+
     /// The error that this is.
     pub(crate) fn unusable(&self, source: io::Error) -> Error {
         unusable(&self.folder, source)

@@ -13,11 +13,13 @@ use std::env;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use prof_events::wait_readable;
+use prof_model::counted;
 use prof_recorder::{
     CallGraph, EventRequest, GroupRequest, Options, Rate, ResourceLimits, Rotation, Signals,
     Storage, Target, When,
@@ -52,6 +54,15 @@ pub(crate) struct Collection {
     pub(crate) report: fn(&str),
 }
 
+/// Why the recording has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    /// Somebody waits for this process to end.
+    BySignal,
+    /// The time is over, or all targets have ended.
+    ByItself,
+}
+
 impl Collection {
     /// So many recordings, an hour's, come from one sampling. Then it starts anew, with the CPUs
     /// that are online then, the mappings of processes whose records were missed, and the rate that
@@ -61,6 +72,8 @@ impl Collection {
     const AT_FIRST: u32 = 5;
     /// After a recording that could not be written: until the next try.
     const PAUSE: Duration = Duration::from_secs(10);
+    /// After a signal, so long may the last push take: service managers and users wait.
+    const LAST_PUSH: Duration = Duration::from_secs(10);
     /// The recorder's limit on memory that it keeps from sample to sample.
     const MEMORY: usize = 24 << 20;
     /// The size of all rings together, unless each would be smaller than its smallest size.
@@ -75,29 +88,41 @@ impl Collection {
     /// # Errors
     /// The spool cannot be used, the destination is none, or nothing can be recorded.
     pub(crate) fn run(self, signals: &Signals) -> Result<(), Error> {
-        let spool = Spool::open(&self.spool, self.spool_bytes, self.report)?;
+        let spool = Arc::new(Spool::open(&self.spool, self.spool_bytes, self.report)?);
         spool.begin(&self.origin)?;
-        let pusher = Pusher::new(&self, &spool)?;
+        let pusher = Pusher::new(&self, Arc::clone(&spool))?;
         let (going, ended) = mpsc::channel::<()>();
-        thread::scope(|scope| {
-            let pushing = thread::Builder::new().name("pusher".into());
-            let pushing = pushing.spawn_scoped(scope, move || {
-                let _stop = StopIfPanicking;
-                pusher.run(&ended);
-            });
-            let pushing = pushing.map_err(|source| spool.unusable(source))?;
-            let recorded = self.record(&spool, signals);
-            drop(going);
-            // It has reported its errors, other than a panic.
-            let pushed = pushing.join().map_err(|_| Error::Pusher);
-            // One that was left would end this process before it can say why.
-            while signals.next().is_some() {}
-            recorded.and(pushed)
-        })
+        let (pushing, pushed) = mpsc::channel::<()>();
+        let thread = thread::Builder::new().name("pusher".into());
+        let thread = thread.spawn(move || {
+            let _stop = StopIfPanicking;
+            let _pushing = pushing;
+            pusher.run(&ended);
+        });
+        let thread = thread.map_err(|source| spool.unusable(source))?;
+        let recorded = self.record(&spool, signals);
+        drop(going);
+        if let Ok(Ended::BySignal) = recorded
+            && pushed.recv_timeout(Self::LAST_PUSH) == Err(RecvTimeoutError::Timeout)
+        {
+            // The thread ends with the process.
+            let left = spool.count().map_err(|source| spool.unusable(source))?;
+            (self.report)(&format!(
+                "left {} in the spool: pushing takes more than {} s",
+                counted(left, "recording"),
+                Self::LAST_PUSH.as_secs()
+            ));
+            return Ok(());
+        }
+        // It has reported its errors, other than a panic.
+        let pushed = thread.join().map_err(|_| Error::Pusher);
+        // One that was left would end this process before it can say why.
+        while signals.next().is_some() {}
+        recorded.and(pushed)
     }
 
     /// Records, again and again: each hour, and if writing fails.
-    fn record(&self, spool: &Spool, signals: &Signals) -> Result<(), Error> {
+    fn record(&self, spool: &Spool, signals: &Signals) -> Result<Ended, Error> {
         let end = self
             .duration
             .and_then(|time| Instant::now().checked_add(time));
@@ -113,7 +138,7 @@ impl Collection {
             let begin = Instant::now();
             let left = end.map(|end| end.saturating_duration_since(begin));
             if left.is_some_and(|left| left.is_zero()) {
-                return Ok(());
+                return Ok(Ended::ByItself);
             }
             let length = self.rotation.saturating_mul(recordings);
             let length = left.map_or(length, |left| left.min(length));
@@ -131,7 +156,8 @@ impl Collection {
                     }
                     continue;
                 }
-                Ok(_) => return Ok(()),
+                Ok(ended) if ended.stopped_by.is_some() => return Ok(Ended::BySignal),
+                Ok(_) => return Ok(Ended::ByItself),
                 Err(error) => error,
             };
             if !passes(&error) {
@@ -144,7 +170,7 @@ impl Collection {
             }
             let waits = wait_readable(&[signals.as_fd()], Some(Self::PAUSE)).map_err(unusable)?;
             if waits && signals.next().is_some() {
-                return Ok(());
+                return Ok(Ended::BySignal);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -15,15 +16,15 @@ use crate::run::{Origin, Run};
 use crate::spool::Spool;
 
 /// Pushes recordings in the order of their times.
-pub(super) struct Pusher<'a> {
-    spool: &'a Spool,
+pub(super) struct Pusher {
+    spool: Arc<Spool>,
     destination: Option<Box<dyn Destination + Send>>,
     report: fn(&str),
     /// Recordings that waited longer than usual; `None` without an outage.
     outage: Option<u64>,
 }
 
-impl<'a> Pusher<'a> {
+impl Pusher {
     /// How often the spool is read.
     const INTERVAL: Duration = Duration::from_secs(5);
     /// How often, while nothing can be pushed.
@@ -31,7 +32,7 @@ impl<'a> Pusher<'a> {
 
     /// # Errors
     /// The URL names no destination.
-    pub(super) fn new(collection: &'a Collection, spool: &'a Spool) -> Result<Self, Error> {
+    pub(super) fn new(collection: &Collection, spool: Arc<Spool>) -> Result<Self, Error> {
         let url = collection.url.as_deref();
         Ok(Self {
             spool,
@@ -64,7 +65,7 @@ impl<'a> Pusher<'a> {
         let Some(destination) = &mut self.destination else {
             return Ok(());
         };
-        let (spool, outage) = (self.spool, &mut self.outage);
+        let (spool, outage) = (&self.spool, &mut self.outage);
         spool.push_all(|path| {
             push(path, spool.origin(path)?, destination.as_mut())?;
             *outage = outage.map(|pushed| pushed + 1);

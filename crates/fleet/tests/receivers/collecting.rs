@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::server::{Request, Server};
@@ -177,6 +179,23 @@ fn waiting_recordings_keep_their_labels() {
     };
     assert_eq!(count("version%3D1"), waiting.len());
     assert!(count("version%3D2") > 0);
+}
+
+#[test]
+fn a_receiver_that_hangs_does_not_hold_up_the_end() {
+    let session = Session::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("pyroscope+http://{}", listener.local_addr().unwrap());
+    let mut collect = session.collect(Some(&url));
+    let collect = collect.stderr(Stdio::piped()).spawn().unwrap();
+    let _hanging = listener.accept().unwrap();
+    kill_process(Pid::from_child(&collect), Signal::TERM).unwrap();
+    let collected = collect.wait_with_output().unwrap();
+    let said = errors(&collected);
+    assert!(collected.status.success(), "{said}");
+    let expected = "in the spool: pushing takes more than 10 s";
+    assert!(said.contains("left ") && said.contains(expected), "{said}");
+    assert!(!session.spool().is_empty());
 }
 
 #[test]
