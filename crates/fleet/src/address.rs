@@ -18,8 +18,8 @@ pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
     };
     match url.split_once('+') {
         Some(("pyroscope" | "otlp", base)) if !is_http(base) => Err(none()),
-        Some(("pyroscope", base)) => Ok(Box::new(Pyroscope::new(base))),
-        Some(("otlp", base)) => Ok(Box::new(Otlp::new(base))),
+        Some(("pyroscope", base)) => Ok(Box::new(Pyroscope::new(base)?)),
+        Some(("otlp", base)) => Ok(Box::new(Otlp::new(base)?)),
         _ => Ok(Box::new(DataSet::new(Store::open(url)?.ok_or_else(none)?))),
     }
 }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use ureq::http::{Response, Uri};
+use ureq::http::{HeaderName, HeaderValue, Response, Uri};
 use ureq::{Agent, Body};
 
 /// Posts to one receiver.
@@ -16,6 +16,12 @@ pub(crate) struct Client {
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HttpError {
+    /// The environment has a header that cannot be sent; its value may be a secret.
+    #[error("the environment sets a malformed header {name:?}: check its name and its value")]
+    Header {
+        /// The header's name.
+        name: String,
+    },
     /// There was no response.
     #[error("cannot reach {url}: {}", reason(cause))]
     Unreachable {
@@ -53,6 +59,7 @@ impl HttpError {
     /// Whether the next try may succeed: there was no response, or one that says so.
     fn passes(&self) -> bool {
         match self {
+            Self::Header { .. } => false,
             Self::Unreachable { cause, .. } => !matches!(**cause, ureq::Error::BadUri(_)),
             Self::Refused { status, .. } => matches!(status, 429 | 502 | 503 | 504),
         }
@@ -80,7 +87,17 @@ impl Client {
     /// The most bytes of a response that are read.
     const LONGEST_ANSWER: u64 = 64 << 10;
 
-    pub(crate) fn new(headers: Vec<(String, String)>) -> Self {
+    /// A client that sends these headers with each request.
+    ///
+    /// # Errors
+    /// One of them is none.
+    pub(crate) fn new(headers: Vec<(String, String)>) -> Result<Self, HttpError> {
+        let is_valid = |(name, value): &&(String, String)| {
+            HeaderName::from_bytes(name.as_bytes()).is_ok() && HeaderValue::from_str(value).is_ok()
+        };
+        if let Some((name, _)) = headers.iter().find(|header| !is_valid(header)) {
+            return Err(HttpError::Header { name: name.clone() });
+        }
         let config = Agent::config_builder()
             .timeout_resolve(Some(Self::TIMEOUT))
             .timeout_connect(Some(Self::TIMEOUT))
@@ -92,10 +109,10 @@ impl Client {
             .max_redirects(0)
             .user_agent(concat!("prof/", env!("CARGO_PKG_VERSION")))
             .build();
-        Self {
+        Ok(Self {
             agent: config.into(),
             headers,
-        }
+        })
     }
 
     /// Posts a body with these headers, and returns the response's body.

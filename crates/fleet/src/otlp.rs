@@ -11,7 +11,7 @@ use prof_report::format::otlp::{self, Identity};
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
-use crate::http::Client;
+use crate::http::{Client, HttpError};
 use crate::run::Run;
 
 /// A receiver: the OpenTelemetry Collector, Parca, Pyroscope and others.
@@ -23,15 +23,18 @@ pub(crate) struct Otlp {
 impl Otlp {
     /// The receiver at `base`, which is used unchanged if it ends in `/profiles`. Headers, with
     /// credentials, come from OTEL_EXPORTER_OTLP_HEADERS and OTEL_EXPORTER_OTLP_PROFILES_HEADERS.
-    pub(crate) fn new(base: &str) -> Self {
+    ///
+    /// # Errors
+    /// One of these makes no header.
+    pub(crate) fn new(base: &str) -> Result<Self, HttpError> {
         let base = base.trim_end_matches('/');
-        Self {
-            client: Client::new(headers(|name| env::var(name).ok())),
+        Ok(Self {
+            client: Client::new(headers(|name| env::var(name).ok()))?,
             url: match base.ends_with("/profiles") {
                 true => base.to_owned(),
                 false => format!("{base}/v1development/profiles"),
             },
-        }
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use prof_report::format::pprof;
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
-use crate::http::Client;
+use crate::http::{Client, HttpError};
 use crate::run::Run;
 use crate::series::Series;
 
@@ -27,11 +27,14 @@ pub(crate) struct Pyroscope {
 impl Pyroscope {
     /// The server at `base`. Credentials are those of its agents: PYROSCOPE_BASIC_AUTH_USER and
     /// PYROSCOPE_BASIC_AUTH_PASSWORD, or PYROSCOPE_AUTH_TOKEN, and PYROSCOPE_TENANT_ID.
-    pub(crate) fn new(base: &str) -> Self {
-        Self {
-            client: Client::new(headers(|name| env::var(name).ok())),
+    ///
+    /// # Errors
+    /// One of these makes no header.
+    pub(crate) fn new(base: &str) -> Result<Self, HttpError> {
+        Ok(Self {
+            client: Client::new(headers(|name| env::var(name).ok()))?,
             base: base.trim_end_matches('/').to_owned(),
-        }
+        })
     }
 }
 

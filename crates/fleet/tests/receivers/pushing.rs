@@ -230,6 +230,10 @@ fn refusals_say_why() {
         "answers 302: it redirects to /login, which prof does not follow (is this the receiver's",
     );
     check(&[(200, "\n<!doctype html>")], "answers 200: a web page (");
+    let headers = [("OTEL_EXPORTER_OTLP_HEADERS", "a b=c")];
+    let malformed = errors(&session.push("otlp+http://127.0.0.1:1", &headers));
+    let expected = "the environment sets a malformed header \"a b\"";
+    assert!(malformed.contains(expected), "{malformed}");
     let nowhere = session.push("otlp+http://127.0.0.1:1", &[]);
     assert!(
         errors(&nowhere).contains("cannot reach http://127.0.0.1:1/v1dev"),
