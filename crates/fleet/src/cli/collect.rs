@@ -9,7 +9,7 @@ use prof_console::say;
 use prof_events::system;
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::values::{duration, hertz, label, mebibytes, name, pid};
+use super::values::{duration, hertz, label, mebibytes, name, period, pid};
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 
@@ -43,7 +43,7 @@ pub(super) struct CollectFlags {
     hertz: Option<u64>,
 
     /// Push each TIME
-    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", default_value = "1m", value_parser = period)]
     every: Duration,
 
     /// End after TIME

@@ -49,6 +49,15 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|_| "write a time such as 30s, 5m or 1h".to_owned())
 }
 
+/// Parses how often something is done.
+pub(super) fn period(text: &str) -> Result<Duration, String> {
+    let period = duration(text)?;
+    match period.is_zero() {
+        true => Err("write a time over zero, such as 30s, 5m or 1h".to_owned()),
+        false => Ok(period),
+    }
+}
+
 /// Parses a time of day or a date, or how long ago it was, to µs since 1970.
 pub(super) fn time(text: &str) -> Result<i64, String> {
     let midnight = format!("{text}T00:00:00Z");
@@ -141,6 +150,12 @@ mod tests {
         assert_eq!(time("2026-11-24T00:00:01Z"), Ok(1_795_478_401_000_000));
         assert!(time("1h").unwrap() > time("2h").unwrap());
         assert!(time("yesterday").is_err());
+    }
+
+    #[test]
+    fn periods_are_not_zero() {
+        assert_eq!(period("1m"), Ok(Duration::from_secs(60)));
+        assert!(period("0s").is_err() && period("often").is_err());
     }
 
     #[test]

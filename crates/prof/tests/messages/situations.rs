@@ -426,6 +426,7 @@ const COLLECT: &[&str] = &[
     "--service web -p 999999999 --spool spool",
     "--service web -F 0",
     "--service web --every soon",
+    "--service web --every 0s",
     "--service web -d soon",
     "--service web --label nonsense",
     "--service web --spool text",
