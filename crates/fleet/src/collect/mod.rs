@@ -148,7 +148,9 @@ impl Collection {
             let error = match prof_recorder::record(&options, signals) {
                 Ok(ended) if ended.stopped_by.is_none() && begin.elapsed() >= length => {
                     recordings = Self::AT_ONCE;
-                    if self.hertz.is_none()
+                    let goes_on = end.is_none_or(|end| Instant::now() < end);
+                    if goes_on
+                        && self.hertz.is_none()
                         && let Some(change) = rate.adapt(cpu.so_far())
                     {
                         (self.report)(&change);

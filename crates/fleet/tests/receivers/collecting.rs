@@ -198,6 +198,18 @@ fn a_receiver_that_hangs_does_not_hold_up_the_end() {
     assert!(!session.spool().is_empty());
 }
 
+/// In a debug build, 19 samples a second cost more than prof may use.
+#[test]
+fn the_last_recording_says_nothing_about_the_next() {
+    let session = Session::new();
+    let mut collect = fleet();
+    collect.args(["collect", "--service", "shop", "--duration", "500ms"]);
+    collect.arg("--spool").arg(session.folder.path());
+    let collected = collect.output().unwrap();
+    assert!(collected.status.success());
+    assert_eq!(errors(&collected), "");
+}
+
 #[test]
 fn a_full_spool_drops_the_oldest() {
     let session = Session::new();
