@@ -156,7 +156,7 @@ fn is_region(text: &str) -> bool {
     text.bytes().all(is_plain)
 }
 
-/// Waits longer and longer, half a minute in all: scripts should not hang.
+/// Waits longer and longer, and tries nothing more after half a minute: scripts should not hang.
 fn retries() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

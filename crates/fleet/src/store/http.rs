@@ -25,13 +25,17 @@ pub(super) struct Connector;
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         const CONNECT: Duration = Duration::from_secs(10);
-        const WHOLE: Duration = Duration::from_secs(300);
+        const ANSWER: Duration = Duration::from_secs(30);
+        const BODY: Duration = Duration::from_secs(120);
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             // The page that a login redirects to is a success without a store.
             .max_redirects(0)
+            .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
-            .timeout_global(Some(WHOLE))
+            .timeout_send_body(Some(BODY))
+            .timeout_recv_response(Some(ANSWER))
+            .timeout_recv_body(Some(BODY))
             .build()
             .new_agent();
         Ok(HttpClient::new(Client(agent)))
