@@ -57,9 +57,13 @@ pub(crate) fn table_prefix(table: Table) -> String {
     format!("{}/", table.name())
 }
 
-/// The day of a time in µs since 1970.
+/// The last time of a year of four digits, in µs since 1970.
+const LAST_TIME: u64 = 253_402_300_799_999_999;
+
+/// The day of a time in µs since 1970: the first or the last that has a name if it is beyond.
 pub(crate) fn date_of(micros: i64) -> String {
-    let time = UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0));
+    let micros = u64::try_from(micros).unwrap_or(0).min(LAST_TIME);
+    let time = UNIX_EPOCH + Duration::from_micros(micros);
     let mut text = humantime::format_rfc3339_seconds(time).to_string();
     text.truncate("2026-11-24".len());
     text
@@ -139,5 +143,7 @@ mod tests {
         assert_eq!(date_of(1_795_478_399_999_999), "2026-11-23");
         assert_eq!(date_of(1_795_478_400_000_000), "2026-11-24");
         assert_eq!(date_of(-1), "1970-01-01");
+        assert_eq!(date_of(253_402_300_800_000_000), "9999-12-31");
+        assert_eq!(date_of(i64::MAX), "9999-12-31");
     }
 }
