@@ -41,14 +41,21 @@ pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
     match &flags.verb {
         DataVerb::Compact(flags) => {
             let done = compact(&Store::open_existing(&flags.url)?)?;
+            for error in &done.failed {
+                say(&format!("error: {error}"));
+            }
             match done.before {
+                0 if !done.failed.is_empty() => {}
                 0 => say("nothing to compact: each partition has one file"),
                 before => {
                     let before = counted(before as u64, "file");
                     say(&format!("compacted {before} to {}", done.after));
                 }
             }
-            Ok(ExitCode::SUCCESS)
+            Ok(match done.failed.is_empty() {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            })
         }
         DataVerb::Check(flags) => {
             let health = check(&Store::open_existing(&flags.url)?)?;

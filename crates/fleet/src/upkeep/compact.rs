@@ -1,6 +1,6 @@
 //! Small files to large ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{complete_runs, partitions};
 use crate::dataset::{Partition, content_name};
@@ -12,12 +12,14 @@ use crate::table::{
 };
 
 /// How many files became how many.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Compacted {
     /// The number of removed files.
     pub(crate) before: usize,
     /// The number of files that replace them.
     pub(crate) after: usize,
+    /// Why partitions are unchanged.
+    pub(crate) failed: Vec<Error>,
 }
 
 /// Makes one file of all that a partition has, of samples and of stacks.
@@ -26,64 +28,79 @@ pub(crate) struct Compacted {
 /// samples that are in two files of a partition, a run's count once.
 ///
 /// # Errors
-/// The store cannot be reached, or a file is damaged: its partition is then unchanged.
+/// The store cannot be reached.
 pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     let mut done = Compacted::default();
     let complete = complete_runs(store)?;
     for (partition, files) in partitions(store, Table::Samples)? {
-        let mut rows = Vec::new();
-        let mut merged = Vec::new();
-        let mut owners: BTreeMap<RunId, usize> = BTreeMap::new();
-        for entry in files {
-            let found = samples(store, &entry)?;
-            // Of a run that is still being pushed, or was not pushed completely.
-            if !found
-                .iter()
-                .all(|row| complete.contains(&row.run.to_string()))
-            {
-                continue;
-            }
-            let number = merged.len();
-            let is_first = |row: &SampleRow| *owners.entry(row.run).or_insert(number) == number;
-            rows.extend(found.into_iter().filter(is_first));
-            merged.push(entry);
-        }
-        if merged.len() > 1 {
-            rows.sort_unstable();
-            replace(
-                store,
-                &partition,
-                Table::Samples,
-                &merged,
-                samples_file(&rows)?,
-            )?;
-            done.add(merged.len());
-        }
+        done.add(merge_samples(store, &complete, &partition, files))?;
     }
     for (partition, files) in partitions(store, Table::Stacks)? {
-        if files.len() > 1 {
-            let mut best: BTreeMap<StackHash, StackRow> = BTreeMap::new();
-            for entry in &files {
-                stacks(store, entry, &mut best)?;
-            }
-            let rows: Vec<&StackRow> = best.values().collect();
-            replace(
-                store,
-                &partition,
-                Table::Stacks,
-                &files,
-                stacks_file(&rows)?,
-            )?;
-            done.add(files.len());
-        }
+        done.add(merge_stacks(store, &partition, &files))?;
     }
     Ok(done)
 }
 
+/// Merges the samples of the runs that were pushed completely. Returns how many files these were.
+fn merge_samples(
+    store: &Store,
+    complete: &HashSet<String>,
+    partition: &Partition,
+    files: Vec<Entry>,
+) -> Result<usize, Error> {
+    let mut rows = Vec::new();
+    let mut merged = Vec::new();
+    let mut owners: BTreeMap<RunId, usize> = BTreeMap::new();
+    for entry in files {
+        let found = samples(store, &entry)?;
+        // Of a run that is still being pushed, or was not pushed completely.
+        if !found
+            .iter()
+            .all(|row| complete.contains(&row.run.to_string()))
+        {
+            continue;
+        }
+        let number = merged.len();
+        let is_first = |row: &SampleRow| *owners.entry(row.run).or_insert(number) == number;
+        rows.extend(found.into_iter().filter(is_first));
+        merged.push(entry);
+    }
+    if merged.len() > 1 {
+        rows.sort_unstable();
+        let file = samples_file(&rows)?;
+        replace(store, partition, Table::Samples, &merged, file)?;
+    }
+    Ok(merged.len())
+}
+
+/// Merges stacks. Returns how many files these were.
+fn merge_stacks(store: &Store, partition: &Partition, files: &[Entry]) -> Result<usize, Error> {
+    if files.len() > 1 {
+        let mut best: BTreeMap<StackHash, StackRow> = BTreeMap::new();
+        for entry in files {
+            stacks(store, entry, &mut best)?;
+        }
+        let rows: Vec<&StackRow> = best.values().collect();
+        let file = stacks_file(&rows)?;
+        replace(store, partition, Table::Stacks, files, file)?;
+    }
+    Ok(files.len())
+}
+
 impl Compacted {
-    fn add(&mut self, files: usize) {
-        self.before += files;
-        self.after += 1;
+    /// Adds a partition. One with a damaged file stays as it is, and is no reason to leave others
+    /// so.
+    fn add(&mut self, merged: Result<usize, Error>) -> Result<(), Error> {
+        match merged {
+            Ok(0 | 1) => {}
+            Ok(files) => {
+                self.before += files;
+                self.after += 1;
+            }
+            Err(error @ (Error::Table { .. } | Error::Changed { .. })) => self.failed.push(error),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     }
 }
 

@@ -345,6 +345,29 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
+fn partitions_beside_a_damaged_file_are_compacted() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let both = [session.record("first"), session.record("second")];
+    session.all_pushed(&both, "a");
+    session.all_pushed(&both, "b");
+    let files = session.files("samples");
+    let damaged = files
+        .iter()
+        .find(|path| path.parent().unwrap().ends_with("host=a"));
+    fs::write(damaged.unwrap(), "damaged").unwrap();
+    let (status, text) = session.data("compact");
+    assert_eq!(status, Some(1), "{text}");
+    assert!(
+        text.contains("host=a/") && text.contains("compacted 2 files to 1"),
+        "{text}"
+    );
+    assert_eq!(session.files("samples").len(), 3);
+}
+
+#[test]
 fn duckdb_finds_the_same_sums() {
     let has = Command::new(python())
         .args(["-c", "import duckdb"])
