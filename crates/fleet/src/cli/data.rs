@@ -89,6 +89,18 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
             "{path} is of a recording that was not pushed completely: push it again"
         )?;
     }
+    for run in &health.mismatches {
+        let expected = counted(run.expected, "sample");
+        let remedy = match run.found {
+            0 => "push the recording again",
+            _ => "remove the files that have some of them, and push their recordings again",
+        };
+        writeln!(
+            out,
+            "{} names {expected}, `samples` has {}: {remedy}",
+            run.path, run.found
+        )?;
+    }
     if health.without_stack > 0 {
         let samples = counted(health.without_stack, "sample");
         writeln!(out, "{samples} without frames: push their recordings again")?;

@@ -4,6 +4,7 @@ mod number;
 mod partition;
 mod pushed;
 mod rows;
+mod stored;
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -43,23 +44,42 @@ impl Destination for DataSet {
     /// wherever this ends, and a run that is there was pushed to its end. Samples and runs are
     /// called by the run's number: those of one recording are there once. Stacks are called by
     /// what is in them: names may be better the next time.
+    ///
+    /// Damaged files are removed, and those of a run that is there may be among them.
     fn push(&mut self, run: &Run) -> Result<Pushed, Error> {
-        let row = run_row(run);
-        let last = partition(run, &date_of(row.start)).file(Table::Runs, &run.id.to_string());
-        if self.store.has(&last)? {
-            return Ok(Pushed::Known);
-        }
         let days = days(run, &self.pushed);
+        let row = run_row(run, &days);
+        let last = partition(run, &date_of(row.start)).file(Table::Runs, &run.id.to_string());
+        let was_complete = self.store.has(&last)?;
+        let mut is_new = !was_complete;
         for day in &days {
-            for (path, bytes) in day.files(run)? {
-                self.store.put_new(&path, bytes)?;
+            for (table, path, bytes) in day.files(run)? {
+                if !(was_complete && self.has(run, day, table, &path)?) {
+                    is_new |= self.store.put_new(&path, bytes)?;
+                }
             }
         }
         self.store.put_new(&last, runs_file(&[row])?)?;
         for day in days {
             self.pushed.add(&day.partition, &day.stacks);
         }
-        Ok(Pushed::Stored)
+        Ok(match is_new {
+            true => Pushed::Stored,
+            false => Pushed::Known,
+        })
+    }
+}
+
+impl DataSet {
+    /// Whether a file is there, or others that have its rows.
+    fn has(&self, run: &Run, day: &Day, table: Table, path: &str) -> Result<bool, Error> {
+        if self.store.has(path)? {
+            return Ok(true);
+        }
+        match table {
+            Table::Stacks => stored::has_stacks(&self.store, &day.partition, &day.stacks),
+            _ => stored::has_samples(&self.store, &day.partition, run.id),
+        }
     }
 }
 
@@ -102,16 +122,17 @@ fn days(run: &Run, pushed: &PushedStacks) -> Vec<Day> {
 
 impl Day {
     /// Paths and bytes, of stacks first.
-    fn files(&self, run: &Run) -> Result<Vec<(String, Bytes)>, Error> {
+    fn files(&self, run: &Run) -> Result<Vec<(Table, String, Bytes)>, Error> {
         let mut files = Vec::new();
         if !self.stacks.is_empty() {
             let rows = rows::of_stacks(&run.profile, &self.stacks);
             let stacks = stacks_file(&rows.iter().collect::<Vec<_>>())?;
             let name = content_name(&stacks);
-            files.push((self.partition.file(Table::Stacks, &name), stacks));
+            let path = self.partition.file(Table::Stacks, &name);
+            files.push((Table::Stacks, path, stacks));
         }
         let path = self.partition.file(Table::Samples, &run.id.to_string());
-        files.push((path, samples_file(&self.samples)?));
+        files.push((Table::Samples, path, samples_file(&self.samples)?));
         Ok(files)
     }
 }
@@ -123,7 +144,7 @@ pub(crate) fn content_name(bytes: &[u8]) -> String {
     hash.map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn run_row(run: &Run) -> RunRow {
+fn run_row(run: &Run, days: &[Day]) -> RunRow {
     let (profile, quality) = (run.profile.profile(), run.profile.quality());
     let verdict = Verdict::new(quality);
     let mut times = profile.samples.iter().map(|sample| sample.time);
@@ -137,12 +158,14 @@ fn run_row(run: &Run) -> RunRow {
         )
     });
     let settings = quality.settings.as_ref();
+    let counts = days.iter().flat_map(|day| &day.samples);
+    let samples = counts.fold(0_i64, |sum, row| sum.saturating_add(row.count));
     let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
     RunRow {
         run: run.id,
         start: run.micros(first),
         end: run.micros(last),
-        samples: count(quality.samples),
+        samples,
         lost: count(quality.losses.samples()),
         coverage: (used > 0).then(|| sampled as f64 / used as f64),
         verdict: verdict.grade.to_string().to_lowercase(),

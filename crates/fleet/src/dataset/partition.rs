@@ -18,13 +18,18 @@ pub(crate) struct Partition {
 impl Partition {
     /// The path of a file of it, without its ending.
     pub(crate) fn file(&self, table: Table, name: &str) -> String {
+        format!("{}{name}.parquet", self.folder(table))
+    }
+
+    /// The folder of its files.
+    pub(crate) fn folder(&self, table: Table) -> String {
         let service = escaped(&self.service);
         let host = match table {
             Table::Stacks => String::new(),
             _ => format!("host={}/", escaped(&self.host)),
         };
         let (table, date) = (table.name(), &self.date);
-        format!("{table}/date={date}/service={service}/{host}{name}.parquet")
+        format!("{table}/date={date}/service={service}/{host}")
     }
 
     /// The partition of a file; `None` if it is none of a table's.

@@ -75,6 +75,7 @@ pub(crate) struct RunRow {
     /// Of the first and the last sample, in µs since 1970.
     pub(crate) start: i64,
     pub(crate) end: i64,
+    /// The sum of `count` of all its rows.
     pub(crate) samples: i64,
     pub(crate) lost: i64,
     /// The share of what threads did that samples stand for, if known.

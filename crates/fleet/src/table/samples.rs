@@ -200,9 +200,14 @@ impl Groups {
         Ok(rows.take(self.rows(group)).collect())
     }
 
-    /// The numbers of the runs in a file of runs.
+    /// The number of the run of each row of a file of samples or runs.
     pub(crate) fn run_ids(&self, group: usize) -> Result<Vec<RunId>> {
         let ids = self.flat::<FixedLenByteArrayType>(group, "run_id")?;
         Ok(ids.iter().map(|id| RunId(number(id))).collect())
+    }
+
+    /// How many samples each row of a file of runs has.
+    pub(crate) fn run_samples(&self, group: usize) -> Result<Vec<i64>> {
+        self.flat::<Int64Type>(group, "samples")
     }
 }

@@ -25,8 +25,19 @@ pub(crate) struct Health {
     pub(crate) incomplete: Vec<String>,
     /// Files of samples with runs that another file of their partition has, too.
     pub(crate) doubled: Vec<String>,
+    /// Runs of which there are more or fewer samples than their rows say.
+    pub(crate) mismatches: Vec<Mismatch>,
     /// Partitions of several files.
     pub(crate) scattered: usize,
+}
+
+/// A run of which there are more or fewer samples than its row says.
+#[derive(Debug)]
+pub(crate) struct Mismatch {
+    /// The run's file.
+    pub(crate) path: String,
+    pub(crate) found: u64,
+    pub(crate) expected: u64,
 }
 
 /// The stacks of a day and a service: in samples, with how many these are, and in the table.
@@ -36,15 +47,43 @@ struct Day {
     known: HashSet<StackHash>,
 }
 
+/// The runs of a data set.
+#[derive(Default)]
+struct Runs {
+    /// The files with a run's row. A recording may be of several services and hosts.
+    files: BTreeMap<RunId, Vec<(Partition, String)>>,
+    /// How many samples the rows say that a run has, by service and host.
+    expected: BTreeMap<Place, u64>,
+    /// How many it has.
+    found: HashMap<Place, u64>,
+}
+
+/// A run of a service and a host, on all days.
+type Place = (RunId, String, String);
+
+fn place(run: RunId, partition: &Partition) -> Place {
+    (run, partition.service.clone(), partition.host.clone())
+}
+
 /// Reads all files.
 ///
 /// # Errors
-/// The store cannot be reached.
+/// The store cannot be reached, or is being compacted.
 pub(crate) fn check(store: &Store) -> Result<Health, Error> {
     let mut health = Health::default();
     let complete = complete_runs(store)?;
     let mut days: BTreeMap<(String, String), Day> = BTreeMap::new();
     let day_of = |partition: &Partition| (partition.date.clone(), partition.service.clone());
+    // Samples of a run are there before its row is: what is pushed meanwhile is not missing.
+    let mut known = Runs::default();
+    for (partition, files) in partitions(store, Table::Runs)? {
+        for entry in &files {
+            let rows = health.read(store, Table::Runs, entry, run_rows)?;
+            for (run, samples) in rows.into_iter().flatten() {
+                known.add(run, samples, &partition, &entry.path);
+            }
+        }
+    }
     for (partition, files) in partitions(store, Table::Samples)? {
         health.scattered += usize::from(files.len() > 1);
         let mut owners: HashSet<RunId> = HashSet::new();
@@ -55,13 +94,18 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
             else {
                 continue;
             };
-            if runs.iter().any(|run| owners.contains(run)) {
+            if runs.keys().any(|run| owners.contains(run)) {
                 health.doubled.push(entry.path.clone());
             }
-            if runs.iter().any(|run| !complete.contains(&run.to_string())) {
+            if runs.keys().any(|run| !complete.contains(&run.to_string())) {
                 health.incomplete.push(entry.path.clone());
             }
-            owners.extend(runs);
+            for (run, samples) in runs {
+                if owners.insert(run) {
+                    let found = known.found.entry(place(run, &partition)).or_default();
+                    *found = found.saturating_add(samples);
+                }
+            }
         }
     }
     for (partition, files) in partitions(store, Table::Stacks)? {
@@ -71,26 +115,58 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
             health.read(store, Table::Stacks, entry, |file| day.add_stacks(file))?;
         }
     }
-    for files in partitions(store, Table::Runs)?.into_values() {
-        for entry in &files {
-            health.read(store, Table::Runs, entry, |file| {
-                (0..file.len()).try_for_each(|group| file.run_ids(group).map(drop))
-            })?;
-        }
-    }
     for day in days.values() {
         let missing = day.used.iter().filter(|(id, _)| !day.known.contains(id));
-        health.without_stack += missing.map(|(_, count)| count).sum::<u64>();
+        let missing = missing.map(|(_, &count)| count);
+        health.without_stack = missing.fold(health.without_stack, u64::saturating_add);
         let unused = day.known.iter().filter(|id| !day.used.contains_key(id));
         health.unused_stacks += unused.count() as u64;
     }
+    health.mismatches = known.mismatches();
     Ok(health)
+}
+
+/// The runs of a file, with the number of their samples.
+fn run_rows(file: &Groups) -> parquet::errors::Result<Vec<(RunId, u64)>> {
+    let mut rows = Vec::new();
+    for group in 0..file.len() {
+        let samples = file.run_samples(group)?.into_iter();
+        let samples = samples.map(|samples| u64::try_from(samples).unwrap_or(0));
+        rows.extend(file.run_ids(group)?.into_iter().zip(samples));
+    }
+    Ok(rows)
+}
+
+impl Runs {
+    fn add(&mut self, run: RunId, samples: u64, partition: &Partition, path: &str) {
+        let sum = self.expected.entry(place(run, partition)).or_default();
+        *sum = sum.saturating_add(samples);
+        let files = self.files.entry(run).or_default();
+        files.push((partition.clone(), path.to_owned()));
+    }
+
+    fn mismatches(&self) -> Vec<Mismatch> {
+        let one = |(at, &expected): (&Place, &u64)| {
+            let found = self.found.get(at).copied().unwrap_or(0);
+            let mut files = self.files.get(&at.0)?.iter();
+            let (_, path) = files.find(|(partition, _)| place(at.0, partition) == *at)?;
+            (found != expected).then(|| Mismatch {
+                path: path.clone(),
+                found,
+                expected,
+            })
+        };
+        self.expected.iter().filter_map(one).collect()
+    }
 }
 
 impl Health {
     /// Whether sums may be wrong, or names missing.
     pub(crate) fn is_bad(&self) -> bool {
-        !self.damaged.is_empty() || !self.doubled.is_empty() || self.without_stack > 0
+        !self.damaged.is_empty()
+            || !self.doubled.is_empty()
+            || !self.mismatches.is_empty()
+            || self.without_stack > 0
     }
 
     /// Reads a file by `with`; remembers that it is damaged if that fails.
@@ -102,7 +178,8 @@ impl Health {
         with: impl FnOnce(&Groups) -> parquet::errors::Result<T>,
     ) -> Result<Option<T>, Error> {
         let Some(bytes) = store.get(&entry.path)? else {
-            return Ok(None);
+            let path = entry.path.clone();
+            return Err(Error::Changed { path });
         };
         self.files += 1;
         self.bytes += entry.size;
@@ -118,16 +195,22 @@ impl Health {
 }
 
 impl Day {
-    /// Adds a file of samples, and returns whose they are.
-    fn add_samples(&mut self, file: &Groups) -> parquet::errors::Result<HashSet<RunId>> {
+    /// Adds a file of samples, and returns whose they are, and how many.
+    fn add_samples(&mut self, file: &Groups) -> parquet::errors::Result<HashMap<RunId, u64>> {
         let mut texts = Texts::default();
-        let mut runs = HashSet::new();
+        let mut runs: HashMap<RunId, u64> = HashMap::new();
         for group in 0..file.len() {
             let sums = file.sums(group, &mut texts)?;
-            for (&stack, &count) in sums.stacks.iter().zip(&sums.counts) {
-                *self.used.entry(stack).or_default() += u64::try_from(count).unwrap_or(0);
+            let stacks = sums.stacks.iter().zip(sums.runs);
+            for ((&stack, run), &count) in stacks.zip(&sums.counts) {
+                let count = u64::try_from(count).unwrap_or(0);
+                for sum in [
+                    self.used.entry(stack).or_default(),
+                    runs.entry(run).or_default(),
+                ] {
+                    *sum = sum.saturating_add(count);
+                }
             }
-            runs.extend(sums.runs);
         }
         Ok(runs)
     }

@@ -345,6 +345,44 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
+fn what_was_removed_is_there_again_after_a_push() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let (first, second) = (session.record("first"), session.record("second"));
+    session.pushed(&first, "a");
+    session.pushed(&second, "a");
+    let whole = sum(&weights(&first), &weights(&second));
+    let both = [first, second];
+    let repaired = |what: &str| {
+        let (status, text) = session.data("check");
+        assert_eq!(status, Some(3), "{text}");
+        assert!(text.contains(what), "{text}");
+        let text = session.all_pushed(&both, "a");
+        assert!(text.contains("pushed "), "{text}");
+        let (status, text) = session.data("check");
+        assert_eq!(status, Some(0), "{text}");
+        assert_eq!(session.query(&[]), whole);
+        let text = session.all_pushed(&both, "a");
+        assert_eq!(text.matches("was pushed before").count(), 2, "{text}");
+    };
+    // One of two files, and then the one that both became.
+    fs::remove_file(&session.files("samples")[0]).unwrap();
+    repaired("`samples` has 0: push the recording again");
+    for file in session.files("stacks") {
+        fs::remove_file(file).unwrap();
+    }
+    repaired("without frames");
+    assert_eq!(session.data("compact").0, Some(0));
+    fs::remove_file(&session.files("samples")[0]).unwrap();
+    repaired("`samples` has 0: push the recording again");
+    assert_eq!(session.data("compact").0, Some(0));
+    fs::remove_file(&session.files("stacks")[0]).unwrap();
+    repaired("without frames");
+}
+
+#[test]
 fn partitions_beside_a_damaged_file_are_compacted() {
     if !tools(&["gcc"]) {
         return;

@@ -1,0 +1,61 @@
+//! Samples and stacks of a day that are there in files of other names: in those that `prof data
+//! compact` made, and stacks in those of other runs.
+
+use std::collections::HashSet;
+
+use super::number::NumberedStack;
+use super::partition::Partition;
+use crate::error::Error;
+use crate::run::RunId;
+use crate::store::Store;
+use crate::table::{Groups, StackHash, Table};
+
+/// Whether a partition has samples of a run.
+///
+/// # Errors
+/// The store cannot be reached.
+pub(super) fn has_samples(store: &Store, partition: &Partition, run: RunId) -> Result<bool, Error> {
+    let mut found = false;
+    read(store, partition, Table::Samples, |file, group| {
+        found |= file.run_ids(group)?.contains(&run);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Whether a partition has all of these stacks.
+///
+/// # Errors
+/// The store cannot be reached.
+pub(super) fn has_stacks(
+    store: &Store,
+    partition: &Partition,
+    stacks: &[NumberedStack],
+) -> Result<bool, Error> {
+    let mut missing: HashSet<StackHash> = stacks.iter().map(|stack| stack.hash).collect();
+    read(store, partition, Table::Stacks, |file, group| {
+        for id in file.stack_ids(group)? {
+            missing.remove(&id);
+        }
+        Ok(())
+    })?;
+    Ok(missing.is_empty())
+}
+
+/// Hands over the row groups of a partition. Nothing is found in damaged ones.
+fn read(
+    store: &Store,
+    partition: &Partition,
+    table: Table,
+    mut with: impl FnMut(&Groups, usize) -> parquet::errors::Result<()>,
+) -> Result<(), Error> {
+    for entry in store.list(&partition.folder(table))? {
+        let Some(bytes) = store.get(&entry.path)? else {
+            continue;
+        };
+        if let Ok(file) = Groups::of(table, bytes) {
+            let _ = (0..file.len()).try_for_each(|group| with(&file, group));
+        }
+    }
+    Ok(())
+}
