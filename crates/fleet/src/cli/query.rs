@@ -19,7 +19,7 @@ use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
 use prof_symbols::{Debuginfod, SymbolOptions, Symbolizer};
 
 use super::values::{Side, Sides, label, rows, time};
-use crate::query::{Found, Selection, profile_of, scan};
+use crate::query::{Found, Selection, profile_of, scan, without_frames};
 use crate::store::Store;
 
 /// The query, and how to show the result.
@@ -29,11 +29,12 @@ pub(super) struct QueryFlags {
     #[arg(value_name = "URL")]
     url: String,
 
-    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or this long ago (6h)
+    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or this long ago (6h); ten seconds
+    /// count as a whole, if they begin then
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
 
-    /// Only before this time
+    /// Only before this time; ten seconds count as a whole, if they begin before
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
 
@@ -110,9 +111,9 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
     if let Some(sides) = &flags.diff {
         return compare(flags, &store, &filter, sides);
     }
-    let (profile, closing) = answer(&store, &flags.selection())?;
+    let (profile, found) = answer(&store, &flags.selection())?;
     let tree = CallTree::new(&profile, &filter, Split::Nothing)?;
-    let closing = closing + &others(&profile, &tree.event().name);
+    let closing = closing(&found, &tree, &filter) + &others(&profile, &tree.event().name);
     let picture = FlameOptions {
         title: flags.url.clone(),
         subtitle: Some(closing.clone()),
@@ -148,8 +149,8 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
 fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) -> Result<()> {
     let side =
         |part: &Side| answer(store, &part.of(flags.selection())).with_context(|| part.name.clone());
-    let (before, closing_before) = side(&sides.before)?;
-    let (after, closing_after) = side(&sides.after)?;
+    let (before, found_before) = side(&sides.before)?;
+    let (after, found_after) = side(&sides.after)?;
     let trees = [&before, &after].map(|profile| CallTree::new(profile, filter, Split::Nothing));
     let [tree_before, tree_after] = trees;
     let (tree_before, tree_after) = (tree_before?, tree_after?);
@@ -176,13 +177,15 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
         };
         write_stdout(|out| Ok(diff::write(&compared, &options, out)?))?;
     }
+    let closing_before = closing(&found_before, &tree_before, filter);
+    let closing_after = closing(&found_after, &tree_after, filter);
     say(&format!("{}: {closing_before}", sides.before.name));
     say(&format!("{}: {closing_after}", sides.after.name));
     Ok(())
 }
 
-/// The profile of a selection, and a line about its data.
-fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, String)> {
+/// The profile of a selection, and the sums that it is made of.
+fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, Found)> {
     let found = scan(store, selection)?;
     if found.sums.is_empty() {
         bail!(
@@ -196,24 +199,37 @@ fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, St
         debuginfod: Debuginfod::from_environment(),
         ..SymbolOptions::default()
     });
-    Ok((
-        SymbolizedProfile::new(profile, &symbolizer),
-        closing(&found),
-    ))
+    Ok((SymbolizedProfile::new(profile, &symbolizer), found))
 }
 
-fn closing(found: &Found) -> String {
-    let counts = found.sums.values().map(|weight| weight.samples);
-    let samples = counts.fold(0, u64::saturating_add);
-    let stacks = found.stack_counts();
-    let share = stacks.whole as f64 / stacks.all.max(1) as f64;
-    format!(
-        "{} of {} on {}; {:.1} % of the stacks are whole",
-        counted(samples, "sample"),
-        counted(found.runs.len() as u64, "recording"),
-        counted(found.hosts.len() as u64, "host"),
-        share * 100.0
-    )
+/// A line about the data of what is shown.
+fn closing(found: &Found, tree: &CallTree<'_>, filter: &Filter) -> String {
+    let profile = tree.symbolized().profile();
+    let events = profile.events.iter();
+    let event = events.take_while(|event| !std::ptr::eq(*event, tree.event()));
+    let event = u16::try_from(event.count()).unwrap_or(u16::MAX);
+    let counts = found.counts(event);
+    let mut line = format!(
+        "{} of {} on {}",
+        counted(counts.samples, "sample"),
+        counted(counts.runs as u64, "recording"),
+        counted(counts.hosts as u64, "host"),
+    );
+    if filter.function.is_some() {
+        let shown = tree.total().samples;
+        line += &format!("; {shown} of these have a function that matches --function");
+    }
+    line += &match without_frames(profile, event) {
+        0 => {
+            let share = counts.whole as f64 / counts.stacks.max(1) as f64;
+            format!("; {:.1} % of the stacks are whole", share * 100.0)
+        }
+        missing => format!(
+            "; the data set lacks the frames of {}: see `prof data check`",
+            counted(missing, "sample")
+        ),
+    };
+    line
 }
 
 /// The events that the result leaves out; empty if there are none.

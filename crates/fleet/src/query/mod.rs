@@ -8,6 +8,6 @@ mod profile;
 mod scan;
 mod selection;
 
-pub(crate) use profile::{Frames, of_sums as profile_of};
+pub(crate) use profile::{Frames, of_sums as profile_of, without_frames};
 pub(crate) use scan::{EventName, Found, scan};
 pub(crate) use selection::Selection;

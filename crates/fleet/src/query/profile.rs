@@ -32,6 +32,17 @@ pub(crate) fn of_sums(
     frames.look_up(store, selection)?;
     Ok(frames.profile_of(found))
 }
+
+/// How many samples of an event have stacks that the data set lacks.
+pub(crate) fn without_frames(profile: &Profile, event: u16) -> u64 {
+    let is_missing = |sample: &Sample| {
+        let frame = profile.frames[profile.stacks.frame(sample.stack)];
+        sample.event == event && frame == MISSING
+    };
+    let missing = profile.samples.iter().filter(is_missing);
+    missing.fold(0, |sum, sample| sum.saturating_add(sample.count))
+}
+
 fn event(EventName { name, unit }: &EventName) -> Event {
     let of_name = Unit::of_event(name);
     Event {
@@ -231,9 +242,12 @@ fn build_id(digits: &str) -> Option<BuildId> {
     BuildId::new(&digits.map(byte).collect::<Option<Vec<u8>>>()?)
 }
 
+/// Stands for the frames of a stack that the data set lacks.
+const MISSING: Frame = Frame::Cut(StackEnd::NotRecorded);
+
 /// Stands for a stack that nothing is known of.
 fn nothing(profile: &mut Profile) -> StackId {
-    let frame = profile.frames.intern(Frame::Cut(StackEnd::NotRecorded));
+    let frame = profile.frames.intern(MISSING);
     profile.stacks.intern(None, frame)
 }
 

@@ -22,12 +22,16 @@ pub(crate) struct EventName {
     pub(crate) unit: Arc<str>,
 }
 
-/// How many samples have stacks.
+/// How many samples an event has, and of what.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StackCounts {
+pub(crate) struct Counts {
+    pub(crate) samples: u64,
+    pub(crate) runs: usize,
+    pub(crate) hosts: usize,
+    /// With a whole stack.
     pub(crate) whole: u64,
     /// With a stack to walk, the whole ones among them.
-    pub(crate) all: u64,
+    pub(crate) stacks: u64,
 }
 
 /// The sums of a query's samples.
@@ -37,12 +41,14 @@ pub(crate) struct Found {
     pub(crate) events: Vec<EventName>,
     /// The weight by event and stack.
     pub(crate) sums: FxHashMap<(u16, StackHash), Weight>,
-    /// Samples by how their stacks ended.
-    pub(crate) ends: FxHashMap<Arc<str>, u64>,
-    /// The hosts of the samples.
-    pub(crate) hosts: BTreeSet<String>,
-    /// The recordings of the samples.
-    pub(crate) runs: HashSet<RunId>,
+    /// Samples by event and by how their stacks ended.
+    ends: FxHashMap<(u16, Arc<str>), u64>,
+    /// The hosts of each event's samples.
+    hosts: BTreeSet<(u16, String)>,
+    /// The recordings of each event's samples.
+    runs: HashSet<(u16, RunId)>,
+    /// The events that the current file has samples of.
+    in_file: BTreeSet<u16>,
     /// The file with the samples of each run of the current partition. If another has them, too,
     /// the data set is being compacted.
     owners: FxHashMap<RunId, usize>,
@@ -78,16 +84,16 @@ pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error>
         if at.as_ref() != Some(&partition) {
             found.owners.clear();
         }
-        let before = found.runs.len();
+        found.in_file.clear();
         found
             .read(number, bytes, selection, &mut texts)
             .map_err(|source| Error::table(&entry.path, source))?;
         if found.is_full(&texts) {
             return Err(Error::TooMuch { most: MOST_STACKS });
         }
-        if found.runs.len() > before {
-            found.hosts.insert(partition.host.clone());
-        }
+        let hosts = found.in_file.iter();
+        let hosts = hosts.map(|&event| (event, partition.host.clone()));
+        found.hosts.extend(hosts);
         at = Some(partition);
     }
     Ok(found)
@@ -157,27 +163,31 @@ impl Found {
                 value: u64::try_from(sums.weights[row]).unwrap_or(0),
                 samples: count,
             };
-            let end = match self.ends.get_mut(&sums.ends[row]) {
-                Some(end) => end,
-                None => self.ends.entry(Arc::clone(&sums.ends[row])).or_default(),
-            };
+            let end = self.ends.entry((number, Arc::clone(&sums.ends[row])));
+            let end = end.or_default();
             *end = end.saturating_add(count);
-            self.runs.insert(sums.runs[row]);
+            self.runs.insert((number, sums.runs[row]));
+            self.in_file.insert(number);
         }
     }
 
     /// Reasons that a later version wrote count as stacks that are not whole.
-    pub(crate) fn stack_counts(&self) -> StackCounts {
+    pub(crate) fn counts(&self, event: u16) -> Counts {
         let known = |name: &str| {
             StackEnd::ALL
                 .into_iter()
                 .find(|&end| *end_name(end) == *name)
         };
-        let mut counts = StackCounts::default();
-        for (name, &count) in &self.ends {
+        let mut counts = Counts {
+            runs: self.runs.iter().filter(|(of, _)| *of == event).count(),
+            hosts: self.hosts.iter().filter(|(of, _)| *of == event).count(),
+            ..Counts::default()
+        };
+        for ((_, name), &count) in self.ends.iter().filter(|((of, _), _)| *of == event) {
             let end = known(name);
+            counts.samples = counts.samples.saturating_add(count);
             if end.is_none_or(StackEnd::counts) {
-                counts.all = counts.all.saturating_add(count);
+                counts.stacks = counts.stacks.saturating_add(count);
             }
             if end.is_some_and(StackEnd::is_whole) {
                 counts.whole = counts.whole.saturating_add(count);

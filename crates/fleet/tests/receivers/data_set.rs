@@ -4,8 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use prof_events::names::Catalog;
+use prof_events::{CallGraph, GroupRequest};
+use prof_model::counted;
 use prof_needs::{met, python, tools};
 use prof_recorder::{Options, Program, Signals, Target};
+use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
 use tempfile::TempDir;
 
 use super::{PROGRAM, Weights, all_weights, build, errors, fleet, weights};
@@ -68,6 +72,16 @@ impl Session {
         let output = query.args(conditions).output().unwrap();
         assert!(output.status.success(), "{}", errors(&output));
         by_function(&String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// The line about what a query shows.
+    fn closing(&self, conditions: &[&str]) -> String {
+        let mut query = fleet();
+        query
+            .arg("query")
+            .arg(&self.data)
+            .args(["--folded", "/dev/null"]);
+        errors(&query.args(conditions).output().unwrap())
     }
 
     pub(super) fn data(&self, verb: &str) -> (Option<i32>, String) {
@@ -345,6 +359,44 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
+fn the_last_line_counts_what_is_shown() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.path("recording");
+    let program = Program::new([session.path("work")]);
+    let mut options = Options::new(Target::Command(program), &recording);
+    let groups = Catalog::system()
+        .parse("cpu-clock,page-faults/period=1/")
+        .unwrap();
+    let named = |group| GroupRequest::named(group, None, CallGraph::Dwarf { dump: None });
+    options.groups = groups.into_iter().map(named).collect();
+    prof_recorder::record(&options, &Signals::block().unwrap()).unwrap();
+    session.pushed(&recording, "a");
+    let profile = prof_report::read(&recording, &LoadOptions::default()).unwrap();
+    let symbolized = SymbolizedProfile::without_names(profile);
+    let of_event = |event: &str| {
+        let filter = Filter {
+            event: Some(event.into()),
+            ..Filter::default()
+        };
+        let tree = CallTree::new(&symbolized, &filter, Split::Nothing).unwrap();
+        tree.total().samples
+    };
+    for event in ["cpu-clock", "page-faults/period=1/"] {
+        let closing = session.closing(&["--event", event]);
+        let expected = counted(of_event(event), "sample") + " of 1 recording on 1 host; ";
+        assert!(closing.contains(&expected), "{closing}, not {expected}");
+    }
+    let closing = session.closing(&["--event", "cpu-clock", "--function", "^parse$"]);
+    let (_, matching) = closing.split_once("on 1 host; ").unwrap();
+    let (matching, _) = matching.split_once(" of these have a function").unwrap();
+    let matching: u64 = matching.parse().unwrap();
+    assert!((1..of_event("cpu-clock")).contains(&matching), "{closing}");
+}
+
+#[test]
 fn what_was_removed_is_there_again_after_a_push() {
     if !tools(&["gcc"]) {
         return;
@@ -373,6 +425,9 @@ fn what_was_removed_is_there_again_after_a_push() {
     for file in session.files("stacks") {
         fs::remove_file(file).unwrap();
     }
+    let closing = session.closing(&[]);
+    assert!(closing.contains("lacks the frames of"), "{closing}");
+    assert!(!closing.contains("whole"), "{closing}");
     repaired("without frames");
     assert_eq!(session.data("compact").0, Some(0));
     fs::remove_file(&session.files("samples")[0]).unwrap();
