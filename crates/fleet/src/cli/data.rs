@@ -83,6 +83,14 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
             "{path} has samples of another file, too: `prof data compact` repairs that"
         )?;
     }
+    for paths in &health.repeated {
+        writeln!(
+            out,
+            "one recording counts several times, as {}: remove the files of this name of all but \
+             one service, host and day, in `runs` and in `samples`",
+            paths.join(" and ")
+        )?;
+    }
     for path in &health.incomplete {
         writeln!(
             out,

@@ -25,6 +25,8 @@ pub(crate) struct Health {
     pub(crate) incomplete: Vec<String>,
     /// Files of samples with runs that another file of their partition has, too.
     pub(crate) doubled: Vec<String>,
+    /// The files of each run that is in several partitions, where all of it counts.
+    pub(crate) repeated: Vec<Vec<String>>,
     /// Runs of which there are more or fewer samples than their rows say.
     pub(crate) mismatches: Vec<Mismatch>,
     /// Partitions of several files.
@@ -123,6 +125,7 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         health.unused_stacks += unused.count() as u64;
     }
     health.mismatches = known.mismatches();
+    health.repeated = known.repeated();
     Ok(health)
 }
 
@@ -145,6 +148,12 @@ impl Runs {
         files.push((partition.clone(), path.to_owned()));
     }
 
+    fn repeated(&self) -> Vec<Vec<String>> {
+        let several = self.files.values().filter(|files| files.len() > 1);
+        let paths = several.map(|files| files.iter().map(|(_, path)| path.clone()).collect());
+        paths.collect()
+    }
+
     fn mismatches(&self) -> Vec<Mismatch> {
         let one = |(at, &expected): (&Place, &u64)| {
             let found = self.found.get(at).copied().unwrap_or(0);
@@ -165,6 +174,7 @@ impl Health {
     pub(crate) fn is_bad(&self) -> bool {
         !self.damaged.is_empty()
             || !self.doubled.is_empty()
+            || !self.repeated.is_empty()
             || !self.mismatches.is_empty()
             || self.without_stack > 0
     }

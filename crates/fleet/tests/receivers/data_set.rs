@@ -359,6 +359,39 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
+fn a_recording_of_two_hosts_counts_on_each_and_is_reported() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    session.pushed(&recording, "a");
+    assert_eq!(session.data("check").0, Some(0));
+    session.pushed(&recording, "b");
+    let once = weights(&recording);
+    assert_eq!(session.query(&[]), sum(&once, &once));
+    let closing = session.closing(&[]);
+    assert!(closing.contains("of 1 recording on 2 hosts;"), "{closing}");
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(3), "{text}");
+    assert!(
+        text.contains("one recording counts several times"),
+        "{text}"
+    );
+    // The remedy.
+    for table in ["runs", "samples"] {
+        let files = session.files(table);
+        let one = files
+            .iter()
+            .find(|path| path.parent().unwrap().ends_with("host=b"));
+        fs::remove_file(one.unwrap()).unwrap();
+    }
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(0), "{text}");
+    assert_eq!(session.query(&[]), once);
+}
+
+#[test]
 fn the_last_line_counts_what_is_shown() {
     if !tools(&["gcc"]) {
         return;
