@@ -129,11 +129,17 @@ impl Frames {
                 let shared = texts.entry(id).or_insert_with_key(|id| id.as_str().into());
                 Arc::clone(shared)
             });
+            // Its address says nothing: it differs from run to run, and the stack's id lacks it.
+            let is_unknown = matches!(profile.profile().frames[id], ProfileFrame::Unknown(_));
             let locations = profile.locations(id).iter().rev();
             let frames = locations.map(|location| {
                 let function = &profile[location.function];
+                let name = match is_unknown {
+                    true => &function.module,
+                    false => &function.name,
+                };
                 Arc::new(Frame {
-                    function: Arc::clone(&function.name),
+                    function: Arc::clone(name),
                     module: Arc::clone(&function.module),
                     kind: function.kind.name().into(),
                     inlined: location.inlined,
@@ -165,5 +171,28 @@ fn place(profile: &SymbolizedProfile, id: FrameId) -> (Option<String>, Option<i6
             (kernel.build_id.map(|id| id.to_string()), offset)
         }
         _ => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_report::Profile;
+    use prof_symbols::{SymbolOptions, Symbolizer};
+
+    use super::*;
+
+    #[test]
+    fn code_outside_of_all_files_is_one_function() {
+        let mut profile = Profile::default();
+        for address in [0x1000, 0x2000] {
+            let frame = profile.frames.intern(ProfileFrame::Unknown(address));
+            profile.stacks.intern(None, frame);
+        }
+        let symbolizer = Symbolizer::new(SymbolOptions::default());
+        let profile = SymbolizedProfile::new(profile, &symbolizer);
+        let rows = of_stacks(&profile, &number::of_stacks(&profile));
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[0], rows[1]);
+        assert_eq!(&*rows[0].frames[0].function, "[unknown]");
     }
 }
