@@ -77,6 +77,13 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
             "damaged: {damaged}: remove it, and push its recordings again"
         )?;
     }
+    for path in &health.strays {
+        writeln!(
+            out,
+            "{path} is in a folder where prof stores nothing, but other engines may read it: \
+             remove it"
+        )?;
+    }
     for path in &health.doubled {
         writeln!(
             out,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{complete_runs, partitions};
-use crate::dataset::Partition;
+use crate::dataset::{Partition, table_prefix};
 use crate::error::{Error, reason};
 use crate::run::RunId;
 use crate::store::{Entry, Store};
@@ -19,6 +19,8 @@ pub(crate) struct Health {
     pub(crate) damaged: Vec<String>,
     /// Samples whose frames are nowhere.
     pub(crate) without_stack: u64,
+    /// Files in folders that are no partitions. Other engines read them.
+    pub(crate) strays: Vec<String>,
     /// Stacks that no samples of their day and service have.
     pub(crate) unused_stacks: u64,
     /// Files of samples of runs that were not pushed to their end.
@@ -124,9 +126,26 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         let unused = day.known.iter().filter(|id| !day.used.contains_key(id));
         health.unused_stacks += unused.count() as u64;
     }
+    health.strays = strays(store)?;
     health.mismatches = known.mismatches();
     health.repeated = known.repeated();
     Ok(health)
+}
+
+/// The paths of files that are in no partition of their table, except those that engines skip.
+fn strays(store: &Store) -> Result<Vec<String>, Error> {
+    let mut strays = Vec::new();
+    for (table, folders) in [(Table::Runs, 4), (Table::Samples, 4), (Table::Stacks, 3)] {
+        let entries = store.list(&table_prefix(table))?;
+        let paths = entries.into_iter().map(|entry| entry.path);
+        strays.extend(paths.filter(|path| {
+            let is_in_partition =
+                Partition::of(path).is_some() && path.matches('/').count() == folders;
+            let name = path.rsplit('/').next().unwrap_or_default();
+            !is_in_partition && !name.starts_with(['.', '_'])
+        }));
+    }
+    Ok(strays)
 }
 
 /// The runs of a file, with the number of their samples.
@@ -174,6 +193,7 @@ impl Health {
     pub(crate) fn is_bad(&self) -> bool {
         !self.damaged.is_empty()
             || !self.doubled.is_empty()
+            || !self.strays.is_empty()
             || !self.repeated.is_empty()
             || !self.mismatches.is_empty()
             || self.without_stack > 0

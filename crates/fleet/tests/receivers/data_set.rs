@@ -359,6 +359,34 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
+fn files_in_unexpected_folders_are_named() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    session.pushed(&session.record("recording"), "a");
+    let file = session.files("samples")[0].clone();
+    let day = file.ancestors().nth(3).unwrap();
+    let check = |folder: &Path| {
+        fs::create_dir_all(folder).unwrap();
+        let copy = folder.join("copy.parquet");
+        fs::copy(&file, &copy).unwrap();
+        let (status, text) = session.data("check");
+        assert_eq!(status, Some(3), "{text}");
+        let inside = copy.strip_prefix(&session.data).unwrap().display();
+        assert!(
+            text.contains(&format!("{inside} is in a folder where")),
+            "{text}"
+        );
+        fs::remove_file(copy).unwrap();
+        assert_eq!(session.data("check").0, Some(0));
+    };
+    check(&session.data.join("samples"));
+    check(day);
+    check(&file.parent().unwrap().join("backup"));
+}
+
+#[test]
 fn a_recording_of_two_hosts_counts_on_each_and_is_reported() {
     if !tools(&["gcc"]) {
         return;
