@@ -35,6 +35,7 @@ def spark():
 
     # Two workers, each with a core and a gigabyte.
     builder = SparkSession.builder.master("local-cluster[2,1,1024]")
+    builder = builder.config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     for table in ["samples", "stacks"]:
         session.read.parquet(f"{url}/{table}").createOrReplaceTempView(table)

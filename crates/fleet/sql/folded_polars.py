@@ -1,16 +1,29 @@
-"""Folded stacks of a data set, for `prof report -i -`: python3 folded_polars.py URL
+"""Folded stacks of a data set, for `prof report -i -`: python3 folded_polars.py URL [EVENT]
 
-Conditions on date, service, host, time and event go where it says so.
+Without EVENT, of the event with the most samples. Conditions on date, service, host and time go
+where it says so.
 """
 import sys
 
 import polars as pl
 
-url = sys.argv[1]
-samples = pl.scan_parquet(f"{url}/samples/**/*.parquet", hive_partitioning=True)
-stacks = pl.scan_parquet(f"{url}/stacks/**/*.parquet", hive_partitioning=True)
+
+def table(name, folders):
+    # Polars would take the hosts 007 and 7 for one number.
+    schema = {folder: pl.String for folder in folders}
+    files = f"{url}/{name}/**/*.parquet"
+    return pl.scan_parquet(files, hive_schema=schema, try_parse_hive_dates=False)
+
+
+url, *event = sys.argv[1:]
+samples = table("samples", ["date", "service", "host"])
+stacks = table("stacks", ["date", "service"])
+if not event:
+    counts = samples.group_by("event").agg(pl.col("count").sum())
+    counts = counts.sort("count", "event", descending=[True, False]).head(1)
+    event = counts.collect(engine="streaming")["event"].to_list()
 sums = (
-    samples.filter(pl.col("event").str.starts_with("cpu-clock"))  # conditions
+    samples.filter(pl.col("event").is_in(event))  # conditions
     .group_by("stack_id")
     .agg(pl.col("weight").sum())
 )

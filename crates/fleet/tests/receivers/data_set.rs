@@ -33,6 +33,18 @@ impl Session {
         self.folder.path().join(name)
     }
 
+    /// A recording of these events, which are written as for `prof record -e`.
+    fn record_events(&self, name: &str, events: &str) -> PathBuf {
+        let recording = self.path(name);
+        let program = Program::new([self.path("work")]);
+        let mut options = Options::new(Target::Command(program), &recording);
+        let groups = Catalog::system().parse(events).unwrap();
+        let named = |group| GroupRequest::named(group, None, CallGraph::Dwarf { dump: None });
+        options.groups = groups.into_iter().map(named).collect();
+        prof_recorder::record(&options, &Signals::block().unwrap()).unwrap();
+        recording
+    }
+
     pub(super) fn record(&self, name: &str) -> PathBuf {
         let recording = self.folder.path().join(name);
         let target = Target::Command(Program::new([self.folder.path().join("work")]));
@@ -425,15 +437,7 @@ fn the_last_line_counts_what_is_shown() {
         return;
     }
     let session = Session::new();
-    let recording = session.path("recording");
-    let program = Program::new([session.path("work")]);
-    let mut options = Options::new(Target::Command(program), &recording);
-    let groups = Catalog::system()
-        .parse("cpu-clock,page-faults/period=1/")
-        .unwrap();
-    let named = |group| GroupRequest::named(group, None, CallGraph::Dwarf { dump: None });
-    options.groups = groups.into_iter().map(named).collect();
-    prof_recorder::record(&options, &Signals::block().unwrap()).unwrap();
+    let recording = session.record_events("recording", "cpu-clock,page-faults/period=1/");
     session.pushed(&recording, "a");
     let profile = prof_report::read(&recording, &LoadOptions::default()).unwrap();
     let symbolized = SymbolizedProfile::without_names(profile);
@@ -521,27 +525,50 @@ fn partitions_beside_a_damaged_file_are_compacted() {
     assert_eq!(session.files("samples").len(), 3);
 }
 
-#[test]
-fn duckdb_finds_the_same_sums() {
-    let has = Command::new(python())
-        .args(["-c", "import duckdb"])
-        .output();
-    if !tools(&["gcc"]) || !met(has.unwrap().status.success(), "Python's duckdb") {
+/// What a script in Python finds in a data set of two hosts, of both and of host 007.
+fn other_engine_finds_the_same_sums(module: &str, script: &str, condition: (&str, &str)) {
+    let import = format!("import {module}");
+    let has = Command::new(python()).args(["-c", &import]).output();
+    let name = format!("Python's {module}");
+    if !tools(&["gcc"]) || !met(has.unwrap().status.success(), &name) {
         return;
     }
     let session = Session::new();
-    let (first, second) = (session.record("first"), session.record("second"));
-    session.pushed(&first, "a");
-    session.pushed(&second, "b");
+    let record = |name| session.record_events(name, "task-clock");
+    let (first, second) = (record("first"), record("second"));
+    session.pushed(&first, "007");
+    session.pushed(&second, "7");
+    let found = |script: &str| {
+        let mut command = Command::new(python());
+        let output = command.args(["-c", script]).arg(&session.data).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        by_function(&String::from_utf8(output.stdout).unwrap())
+    };
+    assert_eq!(found(script), sum(&weights(&first), &weights(&second)));
+    let (place, condition) = condition;
+    assert_eq!(script.matches(place).count(), 1);
+    assert_eq!(found(&script.replace(place, condition)), weights(&first));
+}
+
+#[test]
+fn duckdb_finds_the_same_sums() {
     let query = include_str!("../../sql/duckdb.sql");
-    let query = query.replace("like 'cpu-clock%'", "is not null");
-    let script = "import sys, duckdb\n\
-                  duckdb.execute(f\"set variable url = '{sys.argv[1]}'\")\n\
-                  for (line,) in duckdb.execute(sys.argv[2]).fetchall(): print(line)";
-    let mut command = Command::new(python());
-    command.args(["-c", script]).arg(&session.data).arg(&query);
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{}", errors(&output));
-    let found = by_function(&String::from_utf8(output.stdout).unwrap());
-    assert_eq!(found, sum(&weights(&first), &weights(&second)));
+    let script = format!(
+        "import sys, duckdb\n\
+         duckdb.execute(f\"set variable url = '{{sys.argv[1]}}'\")\n\
+         for (line,) in duckdb.execute(r\"\"\"{query}\"\"\").fetchall(): print(line)"
+    );
+    let condition = (" -- conditions", " and host = '007'");
+    other_engine_finds_the_same_sums("duckdb", &script, condition);
+}
+
+#[test]
+fn polars_finds_the_same_sums() {
+    let script = include_str!("../../sql/folded_polars.py");
+    let condition = (
+        ".is_in(event))  # conditions",
+        ".is_in(event), pl.col(\"host\") == \"007\")",
+    );
+    other_engine_finds_the_same_sums("polars", script, condition);
 }
