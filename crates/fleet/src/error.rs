@@ -155,6 +155,12 @@ pub(crate) enum Error {
     /// A file of the data set that cannot be created.
     #[error("cannot create a table: {0}")]
     NewTable(#[from] parquet::errors::ParquetError),
+    /// A file of the data set that would be larger than any that is read.
+    #[error("{path} would have over 512 MiB, which prof does not read: record for a shorter time")]
+    TooLarge {
+        /// The file.
+        path: String,
+    },
     /// A file of the data set that is none, or is damaged.
     #[error(
         "{path} is not a table of prof: {}; `prof data check` lists such files",
@@ -212,7 +218,7 @@ impl Error {
     pub(crate) fn is_of_recording(&self) -> bool {
         match self {
             Self::Input { .. } | Self::EmbeddedNames { .. } | Self::NoTime { .. } => true,
-            Self::Rejected { .. } | Self::Origin { .. } => true,
+            Self::Rejected { .. } | Self::Origin { .. } | Self::TooLarge { .. } => true,
             Self::Http(error) => error.is_of_body(),
             _ => false,
         }

@@ -1,5 +1,6 @@
 //! A run as the files of a data set, and a data set as a destination of runs.
 
+mod bounded;
 mod number;
 mod partition;
 mod pushed;
@@ -20,6 +21,7 @@ use crate::table::{RunRow, SampleRow, Table, runs_file, samples_file, stacks_fil
 use number::NumberedStack;
 use pushed::PushedStacks;
 
+pub(crate) use bounded::{MOST_BYTES, read as read_bounded};
 pub(crate) use partition::{Partition, date_of, table_prefix};
 pub(crate) use rows::end_name;
 
@@ -54,6 +56,9 @@ impl Destination for DataSet {
         let mut is_new = !was_complete;
         for day in &days {
             for (table, path, bytes) in day.files(run)? {
+                if bytes.len() as u64 > MOST_BYTES {
+                    return Err(Error::TooLarge { path });
+                }
                 if !(was_complete && self.has(run, day, table, &path)?) {
                     is_new |= self.store.put_new(&path, bytes)?;
                 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use super::bounded;
 use super::number::NumberedStack;
 use super::partition::Partition;
 use crate::error::Error;
@@ -50,8 +51,10 @@ fn read(
     mut with: impl FnMut(&Groups, usize) -> parquet::errors::Result<()>,
 ) -> Result<(), Error> {
     for entry in store.list(&partition.folder(table))? {
-        let Some(bytes) = store.get(&entry.path)? else {
-            continue;
+        let bytes = match bounded::read(store, &entry) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) | Err(Error::Table { .. }) => continue,
+            Err(error) => return Err(error),
         };
         if let Ok(file) = Groups::of(table, bytes) {
             let _ = (0..file.len()).try_for_each(|group| with(&file, group));

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::Selection;
 use super::scan::{EventName, Found, MOST_TEXT};
-use crate::dataset::{Partition, table_prefix};
+use crate::dataset::{Partition, read_bounded, table_prefix};
 use crate::error::Error;
 use crate::store::Store;
 use crate::table::{self, Groups, StackHash, StackRow, Table, Texts};
@@ -132,7 +132,7 @@ impl Frames {
             if !partition.is_some_and(|partition| selection.has_day(&partition)) {
                 continue;
             }
-            let Some(bytes) = store.get(&entry.path)? else {
+            let Some(bytes) = read_bounded(store, &entry)? else {
                 return Err(Error::Changed { path: entry.path });
             };
             self.read(bytes)

@@ -9,7 +9,7 @@ use prof_report::profile::Weight;
 use rustc_hash::FxHashMap;
 
 use super::Selection;
-use crate::dataset::{Partition, end_name, table_prefix};
+use crate::dataset::{Partition, end_name, read_bounded, table_prefix};
 use crate::error::Error;
 use crate::run::RunId;
 use crate::store::Store;
@@ -78,7 +78,7 @@ pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error>
             continue;
         };
         // Gone, since it was listed: another file has its rows.
-        let Some(bytes) = store.get(&entry.path)? else {
+        let Some(bytes) = read_bounded(store, &entry)? else {
             return Err(Error::Changed { path: entry.path });
         };
         if at.as_ref() != Some(&partition) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{complete_runs, partitions};
-use crate::dataset::{Partition, table_prefix};
+use crate::dataset::{Partition, read_bounded, table_prefix};
 use crate::error::{Error, reason};
 use crate::run::RunId;
 use crate::store::{Entry, Store};
@@ -207,13 +207,19 @@ impl Health {
         entry: &Entry,
         with: impl FnOnce(&Groups) -> parquet::errors::Result<T>,
     ) -> Result<Option<T>, Error> {
-        let Some(bytes) = store.get(&entry.path)? else {
-            let path = entry.path.clone();
-            return Err(Error::Changed { path });
+        let bytes = match read_bounded(store, entry) {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => {
+                let path = entry.path.clone();
+                return Err(Error::Changed { path });
+            }
+            Err(Error::Table { cause, .. }) => Err(cause),
+            Err(error) => return Err(error),
         };
         self.files += 1;
         self.bytes += entry.size;
-        match Groups::of(table, bytes).and_then(|file| with(&file)) {
+        let file = bytes.and_then(|bytes| Groups::of(table, bytes));
+        match file.and_then(|file| with(&file)) {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
                 self.damaged

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::{complete_runs, partitions};
-use crate::dataset::{Partition, content_name};
+use crate::dataset::{MOST_BYTES, Partition, content_name, read_bounded};
 use crate::error::Error;
 use crate::run::RunId;
 use crate::store::{Entry, Store};
@@ -32,13 +32,26 @@ pub(crate) struct Compacted {
 pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     let mut done = Compacted::default();
     let complete = complete_runs(store)?;
-    for (partition, files) in partitions(store, Table::Samples)? {
+    for (partition, files) in mergeable(store, Table::Samples)? {
         done.add(merge_samples(store, &complete, &partition, files))?;
     }
-    for (partition, files) in partitions(store, Table::Stacks)? {
+    for (partition, files) in mergeable(store, Table::Stacks)? {
         done.add(merge_stacks(store, &partition, &files))?;
     }
     Ok(done)
+}
+
+/// The partitions whose files are not too large for one.
+fn mergeable(
+    store: &Store,
+    table: Table,
+) -> Result<impl Iterator<Item = (Partition, Vec<Entry>)>, Error> {
+    let partitions = partitions(store, table)?.into_iter();
+    Ok(partitions.filter(|(_, files)| {
+        let sizes = files.iter().filter(|entry| entry.size <= MOST_BYTES);
+        let size = sizes.fold(0, |sum: u64, entry| sum.saturating_add(entry.size));
+        size <= MOST_BYTES
+    }))
 }
 
 /// Merges the samples of the runs that were pushed completely. Returns how many files these were.
@@ -97,7 +110,9 @@ impl Compacted {
                 self.before += files;
                 self.after += 1;
             }
-            Err(error @ (Error::Table { .. } | Error::Changed { .. })) => self.failed.push(error),
+            Err(error @ (Error::Table { .. } | Error::Changed { .. } | Error::TooLarge { .. })) => {
+                self.failed.push(error)
+            }
             Err(error) => return Err(error),
         }
         Ok(())
@@ -112,6 +127,9 @@ fn replace(
     bytes: bytes::Bytes,
 ) -> Result<(), Error> {
     let path = partition.file(table, &content_name(&bytes));
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(Error::TooLarge { path });
+    }
     store.put_new(&path, bytes)?;
     let old = old.iter().filter(|entry| entry.path != path);
     old.map(|entry| &entry.path)
@@ -120,9 +138,7 @@ fn replace(
 
 fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
     let path = &entry.path;
-    let bytes = store
-        .get(path)?
-        .ok_or_else(|| Error::Changed { path: path.clone() })?;
+    let bytes = read_bounded(store, entry)?.ok_or_else(|| Error::Changed { path: path.clone() })?;
     Groups::of(table, bytes).map_err(|source| Error::table(path, source))
 }
 

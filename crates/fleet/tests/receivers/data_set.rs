@@ -371,6 +371,25 @@ fn a_damaged_file_is_named() {
 }
 
 #[test]
+fn files_beyond_any_of_prof_are_not_read() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    session.pushed(&session.record("recording"), "a");
+    let junk = session.files("samples")[0].with_file_name("junk.parquet");
+    // A file without blocks on the disk.
+    fs::File::create(&junk).unwrap().set_len(600 << 20).unwrap();
+    for verb in ["check", "compact"] {
+        let (_, text) = session.data(verb);
+        assert!(text.contains("junk.parquet"), "{text}");
+        assert!(text.contains("it has over 512 MiB"), "{text}");
+    }
+    let output = fleet().arg("query").arg(&session.data).output().unwrap();
+    assert!(errors(&output).contains("it has over 512 MiB"));
+}
+
+#[test]
 fn files_in_unexpected_folders_are_named() {
     if !tools(&["gcc"]) {
         return;

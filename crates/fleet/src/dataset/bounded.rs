@@ -1,0 +1,23 @@
+//! Files of a data set, which may be of anybody, and are held in memory as a whole if they are
+//! objects of a bucket.
+
+use bytes::Bytes;
+use parquet::errors::ParquetError;
+
+use crate::error::Error;
+use crate::store::{Entry, Store};
+
+/// The most bytes of a file that is read or written.
+pub(crate) const MOST_BYTES: u64 = 512 << 20;
+
+/// The bytes of a listed file; `None` if it was removed.
+///
+/// # Errors
+/// The store cannot be reached, or the file is larger than prof writes them.
+pub(crate) fn read(store: &Store, entry: &Entry) -> Result<Option<Bytes>, Error> {
+    if entry.size > MOST_BYTES {
+        let cause = ParquetError::General("it has over 512 MiB, which prof does not write".into());
+        return Err(Error::table(&entry.path, cause));
+    }
+    store.get(&entry.path)
+}
