@@ -115,8 +115,9 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
     let busy = (last.busy - first.busy) / seconds;
     writeln!(
         page,
-        "`prof collect --service bench DIRECTORY` of all CPUs at 19 Hz, for {minutes:.0} minutes in\n\
-         which {busy:.2} CPUs were busy. Memory is resident memory and the rings together.\n"
+        "`prof collect --service bench DIRECTORY` of all CPUs, at 19 Hz or as many as its bound on CPU\n\
+         time allows, for {minutes:.0} minutes in which {busy:.2} CPUs were busy. Memory is resident\n\
+         memory and the rings together.\n"
     )?;
     let most = |value: fn(&Look) -> u64| looks.iter().map(value).max().unwrap_or(0) as f64;
     const MEGABYTE: f64 = (1 << 20) as f64;
