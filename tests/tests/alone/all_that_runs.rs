@@ -148,7 +148,7 @@ fn cpus_that_are_not_there_are_named() {
     let outcome = session.run(["record", "-C", "4095", "--", "true"]);
     outcome.assert_refused(&["CPU 4095 is not online"]);
     let outcome = session.run(["record", "-C", "1-", "--", "true"]);
-    outcome.assert_refused(&["not a list of CPUs"]);
+    outcome.assert_refused(&["write numbers of CPUs"]);
     assert!(!session.path("prof.data").exists());
 }
 
