@@ -142,6 +142,8 @@ impl WakeupPolicy {
     const WORTH: u32 = 200;
     /// The first samples each wake the reader, so that short programs benefit as well.
     const AT_FIRST: u32 = 32;
+    /// So many unwound stacks show whether tails change.
+    const LEARNED: u32 = 256;
     /// The sleep if stacks are deep and do not change, or after changes of processes.
     const SHORT: Duration = Duration::from_millis(5);
     /// The sleep until a ring fills.
@@ -338,7 +340,9 @@ impl WakeupPolicy {
     /// Whether the session should unwind the samples of a pass at once: files may go away, or its
     /// feedback is needed.
     pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
-        let unknown = pass.full_copies && !self.pays(self.samples.deep);
+        // Until enough are unwound, deep stacks may prove to change with the next one.
+        let may_change = self.unwound < Self::LEARNED && !self.pays(self.worthwhile());
+        let unknown = pass.full_copies && (may_change || !self.pays(self.samples.deep));
         let changed = now.duration_since(self.last_change) < Self::LONG;
         self.poll_interval.is_none()
             && (unknown || changed || self.longest_for_waits(now).is_some())
