@@ -112,6 +112,19 @@ impl Samples {
         self.times.is_empty()
     }
 
+    /// Marks stacks as whole that ended like `end` and are whole by `is_whole`. Returns how many
+    /// samples have them.
+    pub(crate) fn settle(&mut self, end: StackEnd, is_whole: impl Fn(StackId) -> bool) -> u64 {
+        let mut settled = 0;
+        for ((own, _), &stack) in self.ends.iter_mut().zip(&self.stacks) {
+            if *own == end && is_whole(stack) {
+                *own = StackEnd::Root;
+                settled += 1;
+            }
+        }
+        settled
+    }
+
     /// All samples in the order they were added: time order, in a loaded profile.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Sample> {
         (0..self.len()).map(|index| self.at(index))

@@ -31,8 +31,9 @@ impl Entries {
         (!settled).then_some(prefix)
     }
 
-    /// The profile's quality, with the stacks that reach an entry counted as whole.
-    pub(super) fn settle(&self, profile: &Profile) -> Quality {
+    /// Marks samples whose stacks reach an entry as whole, and returns the profile's quality with
+    /// these counted so.
+    pub(super) fn settle(&self, profile: &mut Profile) -> Quality {
         let mut quality = profile.quality.clone();
         let Some(&open) = quality.stacks.get(&StackEnd::FramePointersEnded) else {
             return quality;
@@ -47,13 +48,8 @@ impl Entries {
                 None => false,
             };
         }
-        let settled = profile
-            .samples
-            .iter()
-            .filter(|sample| {
-                sample.end == StackEnd::FramePointersEnded && whole[sample.stack.index()]
-            })
-            .count() as u64;
+        let ended = StackEnd::FramePointersEnded;
+        let settled = (profile.samples).settle(ended, |stack| whole[stack.index()]);
         let settled = settled.min(open);
         quality
             .stacks

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::lbr;
+use prof_model::StackEnd;
 use prof_perfdata::Recording;
 use prof_report::format::flamegraph::{self, FlameOptions};
 use prof_report::format::table::{self, TableOptions};
@@ -264,8 +265,18 @@ fn frame_pointer_chains_are_those_of_perf_script() {
         return;
     }
     let lab = Lab::new(&["-fno-omit-frame-pointer"]);
-    let (equal, all) = compare(&lab.record("fp"), 1);
+    let file = lab.record("fp");
+    let (equal, all) = compare(&file, 1);
     assert_eq!(equal, all);
+    // The names show which chains end at the root: the sums and the samples say the same.
+    let symbolized = loaded(&file);
+    let samples = symbolized.profile().samples.iter();
+    let whole = samples.filter(|sample| sample.end.is_whole()).count() as u64;
+    assert!(whole > 0);
+    assert_eq!(
+        symbolized.quality().stacks.get(&StackEnd::Root),
+        Some(&whole)
+    );
 }
 
 #[test]
