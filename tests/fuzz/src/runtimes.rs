@@ -2,7 +2,7 @@
 
 use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
-use prof_runtimes::python::{Functions, Interpreter, NativeStack, Thread};
+use prof_runtimes::python::{Functions, Interpreter, NativeStack, PythonThread};
 
 /// The address of the first byte.
 const BASE: u64 = 0x1_0000;
@@ -52,7 +52,7 @@ pub fn python(bytes: &[u8]) {
     let mut functions = Functions::default();
     // The image says of which thread it is, somewhere.
     for is_main in [true, false] {
-        let thread = Thread {
+        let thread = PythonThread {
             tid: 77,
             is_main,
             stack_pointer: BASE,

@@ -57,15 +57,15 @@ struct Runs {
     /// The files with a run's row. A recording may be of several services and hosts.
     files: BTreeMap<RunId, Vec<(Partition, String)>>,
     /// How many samples the rows say that a run has, by service and host.
-    expected: BTreeMap<Place, u64>,
+    expected: BTreeMap<RunOwner, u64>,
     /// How many it has.
-    found: HashMap<Place, u64>,
+    found: HashMap<RunOwner, u64>,
 }
 
 /// A run of a service and a host, on all days.
-type Place = (RunId, String, String);
+type RunOwner = (RunId, String, String);
 
-fn place(run: RunId, partition: &Partition) -> Place {
+fn owner(run: RunId, partition: &Partition) -> RunOwner {
     (run, partition.service.clone(), partition.host.clone())
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
             }
             for (run, samples) in runs {
                 if owners.insert(run) {
-                    let found = known.found.entry(place(run, &partition)).or_default();
+                    let found = known.found.entry(owner(run, &partition)).or_default();
                     *found = found.saturating_add(samples);
                 }
             }
@@ -161,7 +161,7 @@ fn run_rows(file: &Groups) -> parquet::errors::Result<Vec<(RunId, u64)>> {
 
 impl Runs {
     fn add(&mut self, run: RunId, samples: u64, partition: &Partition, path: &str) {
-        let sum = self.expected.entry(place(run, partition)).or_default();
+        let sum = self.expected.entry(owner(run, partition)).or_default();
         *sum = sum.saturating_add(samples);
         let files = self.files.entry(run).or_default();
         files.push((partition.clone(), path.to_owned()));
@@ -174,10 +174,10 @@ impl Runs {
     }
 
     fn mismatches(&self) -> Vec<Mismatch> {
-        let one = |(at, &expected): (&Place, &u64)| {
+        let one = |(at, &expected): (&RunOwner, &u64)| {
             let found = self.found.get(at).copied().unwrap_or(0);
             let mut files = self.files.get(&at.0)?.iter();
-            let (_, path) = files.find(|(partition, _)| place(at.0, partition) == *at)?;
+            let (_, path) = files.find(|(partition, _)| owner(at.0, partition) == *at)?;
             (found != expected).then(|| Mismatch {
                 path: path.clone(),
                 found,

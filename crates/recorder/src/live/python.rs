@@ -14,7 +14,7 @@ use prof_events::{LiveMemory, system};
 use prof_model::{NoPython, Pid, Tid, UserRegisters};
 use prof_runtimes::Memory;
 use prof_runtimes::python::{
-    Functions, Interpreter, NativeStack, PythonStack, Thread, ThreadStates, Unknown,
+    Functions, Interpreter, NativeStack, PythonStack, PythonThread, ThreadStates, Unknown,
 };
 use prof_unwinder::Target;
 
@@ -168,7 +168,7 @@ impl Program {
     ) -> Result<PythonStack, NoPython> {
         let start = sampled.registers.stack_pointer();
         let start = start.ok_or(NoPython::Changed)?;
-        let thread = Thread {
+        let thread = PythonThread {
             tid: sampled.tid as u64,
             is_main: sampled.tid == sampled.pid,
             stack_pointer: start,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::code_heap::Unknown;
-use super::layout::Layout;
+use super::layout::HotspotLayout;
 use crate::Memory;
 use crate::read::word_at;
 
@@ -53,7 +53,7 @@ impl Code {
 
     /// The code of the blob in this block.
     pub(super) fn read(
-        layout: &Layout,
+        layout: &HotspotLayout,
         memory: &mut impl Memory,
         blob: &Range<u64>,
         kinds: &mut Kinds,

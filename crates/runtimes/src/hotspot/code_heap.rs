@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use super::layout::Layout;
+use super::layout::HotspotLayout;
 use crate::Memory;
 use crate::read::word;
 
@@ -42,7 +42,7 @@ impl CodeHeap {
     const WINDOW: u64 = 256;
 
     /// The current heaps.
-    pub(super) fn all(layout: &Layout, memory: &mut impl Memory) -> Option<Vec<Self>> {
+    pub(super) fn all(layout: &HotspotLayout, memory: &mut impl Memory) -> Option<Vec<Self>> {
         let array = word(memory, layout.heaps)?;
         let length = word(memory, array.checked_add(layout.array_length.into())?)? & 0xffff_ffff;
         let data = word(memory, array.checked_add(layout.array_data.into())?)?;
@@ -55,7 +55,7 @@ impl CodeHeap {
             .collect()
     }
 
-    fn read(layout: &Layout, memory: &mut impl Memory, heap: u64) -> Option<Self> {
+    fn read(layout: &HotspotLayout, memory: &mut impl Memory, heap: u64) -> Option<Self> {
         let layout = &layout.heap;
         let mut field = |offset: u16| word(memory, heap.checked_add(offset.into())?);
         let found = Self {
@@ -69,7 +69,7 @@ impl CodeHeap {
     /// The code blob in the block that holds an address of this heap, and where the block ends.
     pub(super) fn blob(
         &self,
-        layout: &Layout,
+        layout: &HotspotLayout,
         memory: &mut impl Memory,
         address: u64,
     ) -> Result<Range<u64>, Unknown> {

@@ -4,7 +4,7 @@ use super::tables::Tables;
 
 /// Offsets of fields and sizes of types, in bytes; addresses where it says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct HotspotLayout {
     /// The address of `CodeCache::_heaps`, a pointer to a `GrowableArray`.
     pub(super) heaps: u64,
     pub(super) array_length: u16,
@@ -46,7 +46,7 @@ pub(super) struct MethodLayout {
     pub(super) bytecodes: u16,
 }
 
-impl Layout {
+impl HotspotLayout {
     /// Structures are smaller than this.
     const LARGEST: u16 = 4096;
     /// `frame::interpreter_frame_sender_sp_offset` on x86-64: a word below the frame pointer.

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::layout::Layout;
+use super::layout::HotspotLayout;
 use crate::Memory;
 use crate::read::word;
 
 /// The addresses of the bytecodes of the method at this address; empty for a native one. `None` if
 /// it is not a method.
 pub(super) fn bytecodes(
-    layout: &Layout,
+    layout: &HotspotLayout,
     memory: &mut impl Memory,
     method: u64,
 ) -> Option<Range<u64>> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::blob::{Code, Kinds};
 use super::code_heap::{CodeHeap, Unknown};
-use super::layout::Layout;
+use super::layout::HotspotLayout;
 use super::method;
 use super::tables::Tables;
 use crate::Memory;
@@ -13,7 +13,7 @@ use crate::Memory;
 /// A HotSpot in a process.
 #[derive(Clone, Debug)]
 pub struct HotSpot {
-    layout: Layout,
+    layout: HotspotLayout,
     heaps: Vec<CodeHeap>,
     kinds: Kinds,
     /// Code by its start address.
@@ -38,7 +38,7 @@ impl HotSpot {
     /// The machine of a process in which these symbols of libjvm.so, those of its tables, have
     /// these addresses; `None` if the tables lack something.
     pub fn new(symbols: &[(&str, u64)], memory: &mut impl Memory) -> Option<Self> {
-        let layout = Layout::new(&Tables::read(symbols, memory)?)?;
+        let layout = HotspotLayout::new(&Tables::read(symbols, memory)?)?;
         Some(Self {
             heaps: Vec::new(),
             layout,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::Memory;
 use rustc_hash::FxHashMap;
 
-use super::layout::{CODE_SIZE, Instruction, Instructions, Layout};
-use super::lines::Line;
+use super::layout::{CODE_SIZE, Instruction, Instructions, PythonLayout};
+use super::lines::CodeLine;
 use crate::read::{word, word_at};
 
 /// A Python function.
@@ -50,7 +50,7 @@ struct Code {
     name: Text,
     instructions: (u64, u64),
     function: Arc<Function>,
-    lines: Vec<Line>,
+    lines: Vec<CodeLine>,
     /// The last stack that it is on.
     stack: u64,
 }
@@ -92,7 +92,7 @@ impl Functions {
     /// Whether the known code objects that were used for this stack are still those in memory;
     /// those that are not are known no more. All are compared at once: to read each alone would
     /// take most of the time of a stack.
-    pub(super) fn are_current(&mut self, memory: &mut impl Memory, layout: &Layout) -> bool {
+    pub(super) fn are_current(&mut self, memory: &mut impl Memory, layout: &PythonLayout) -> bool {
         let unchecked = std::mem::take(&mut self.unchecked);
         let mut outdated = Vec::new();
         for some in unchecked.chunks(Self::AT_ONCE) {
@@ -140,7 +140,7 @@ impl Functions {
     pub(super) fn frame(
         &mut self,
         memory: &mut impl Memory,
-        layout: &Layout,
+        layout: &PythonLayout,
         address: u64,
         instruction: u64,
     ) -> Option<PythonFrame> {
@@ -191,13 +191,13 @@ impl Function {
 }
 
 impl Head {
-    fn read(memory: &mut impl Memory, layout: &Layout, address: u64) -> Option<Self> {
+    fn read(memory: &mut impl Memory, layout: &PythonLayout, address: u64) -> Option<Self> {
         let mut bytes = [0; CODE_SIZE];
         let count = memory.read(address, &mut bytes);
         Self::of(bytes.get(..count)?, layout, address)
     }
 
-    fn of(bytes: &[u8], layout: &Layout, address: u64) -> Option<Self> {
+    fn of(bytes: &[u8], layout: &PythonLayout, address: u64) -> Option<Self> {
         let fields = &layout.code;
         let (code, units) = match fields.instructions {
             // PyVarObject.ob_size: code units, of two bytes each.
@@ -216,7 +216,7 @@ impl Head {
 }
 
 impl Code {
-    fn read(memory: &mut impl Memory, layout: &Layout, address: u64) -> Option<Self> {
+    fn read(memory: &mut impl Memory, layout: &PythonLayout, address: u64) -> Option<Self> {
         let head = Head::read(memory, layout, address)?;
         let name = Text::read(memory, layout, head.qualname, Functions::NAME)?;
         let (start, units) = match layout.code.instructions {
@@ -251,7 +251,7 @@ impl Code {
     fn footprint(&self) -> usize {
         let texts = self.name.characters.capacity() + self.function.name.capacity();
         let texts = texts + self.function.file.capacity();
-        size_of::<Self>() + texts + self.lines.capacity() * size_of::<Line>()
+        size_of::<Self>() + texts + self.lines.capacity() * size_of::<CodeLine>()
     }
 
     fn line(&self, unit: u64) -> Option<u32> {
@@ -283,7 +283,7 @@ impl Form {
     /// The bytes of a `str` object before its characters.
     const HEAD: usize = 40;
 
-    fn of(head: &[u8], layout: &Layout) -> Option<Self> {
+    fn of(head: &[u8], layout: &PythonLayout) -> Option<Self> {
         let length = word_at(head, 16).filter(|&length| length <= Functions::CHARACTERS)?;
         let state = head.get(usize::from(layout.strings.state)..)?;
         let state = u32::from_le_bytes(*state.first_chunk()?);
@@ -305,7 +305,12 @@ impl Form {
 
 impl Text {
     /// Reads the text at this address, up to `limit` bytes.
-    fn read(memory: &mut impl Memory, layout: &Layout, address: u64, limit: usize) -> Option<Self> {
+    fn read(
+        memory: &mut impl Memory,
+        layout: &PythonLayout,
+        address: u64,
+        limit: usize,
+    ) -> Option<Self> {
         let mut head = [0; Form::HEAD];
         let count = memory.read(address, &mut head);
         let form = Form::of(head.get(..count)?, layout)?;
@@ -324,7 +329,7 @@ impl Text {
     }
 
     /// Whether these bytes are an object with this text.
-    fn matches(&self, object: &[u8], layout: &Layout) -> bool {
+    fn matches(&self, object: &[u8], layout: &PythonLayout) -> bool {
         let characters = object.get(usize::from(self.form.start)..);
         Form::of(object, layout) == Some(self.form)
             && characters.is_some_and(|characters| characters.starts_with(&self.characters))

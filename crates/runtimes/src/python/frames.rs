@@ -5,9 +5,9 @@ use std::ops::Range;
 use crate::Memory;
 
 use super::code::{Functions, PythonFrame};
-use super::layout::{Entry, FrameLayout, Instruction, Layout, OWNED_BY_INTERPRETER};
+use super::layout::{Entry, FrameLayout, Instruction, OWNED_BY_INTERPRETER, PythonLayout};
 use super::native::NativeStack;
-use super::threads::{Thread, ThreadStates};
+use super::threads::{PythonThread, ThreadStates};
 use super::versions::layout_of;
 use crate::read::word_at;
 
@@ -16,7 +16,7 @@ use crate::read::word_at;
 pub struct Interpreter {
     runtime: u64,
     /// `None` if the version is unknown.
-    layout: Option<Layout>,
+    layout: Option<PythonLayout>,
     evaluation: Vec<Range<u64>>,
 }
 
@@ -95,7 +95,7 @@ impl Interpreter {
     pub fn thread_states(
         &self,
         memory: &mut impl Memory,
-        thread: &Thread,
+        thread: &PythonThread,
         known: Option<ThreadStates>,
     ) -> Option<ThreadStates> {
         let layout = self.layout.as_ref()?;
@@ -126,7 +126,7 @@ impl Interpreter {
     }
 
     fn assemble(
-        layout: &Layout,
+        layout: &PythonLayout,
         memory: &mut impl Memory,
         states: &ThreadStates,
         native: &NativeStack<'_>,
@@ -152,7 +152,7 @@ impl Interpreter {
 
 /// The frames that a thread state leads to.
 fn stack_of(
-    layout: &Layout,
+    layout: &PythonLayout,
     memory: &mut impl Memory,
     state: u64,
     functions: &mut Functions,
@@ -401,7 +401,7 @@ mod tests {
 
     const RUNTIME: u64 = 0x1000;
     const THREAD: u64 = 0x3000;
-    const THREAD_77: Thread = Thread {
+    const THREAD_77: PythonThread = PythonThread {
         tid: 77,
         is_main: true,
         stack_pointer: 0x7000_0000,
@@ -413,7 +413,7 @@ mod tests {
         registers: &[],
     };
 
-    fn interpreter(layout: Layout) -> Interpreter {
+    fn interpreter(layout: PythonLayout) -> Interpreter {
         Interpreter {
             runtime: RUNTIME,
             layout: Some(layout),
@@ -608,7 +608,7 @@ mod tests {
 
     #[test]
     fn threads_are_distinguished_by_their_stacks() {
-        let check = |thread: Thread, expected: &[u64]| {
+        let check = |thread: PythonThread, expected: &[u64]| {
             let mut memory = old_program();
             memory.word(THREAD + 8, 0x4000);
             memory.word(0x4000 + 176, 0x7000_8000);
@@ -617,12 +617,12 @@ mod tests {
             assert_eq!(states, expected, "{thread:?}");
         };
         check(THREAD_77, &[THREAD]);
-        let other = Thread {
+        let other = PythonThread {
             is_main: false,
             ..THREAD_77
         };
         check(other, &[0x4000]);
-        let none = Thread {
+        let none = PythonThread {
             stack_pointer: 0x7fff_0000,
             ..other
         };

@@ -7,7 +7,7 @@ use crate::read::word;
 
 /// Offsets of fields, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct PythonLayout {
     /// `_PyRuntimeState.interpreters.head`.
     pub(super) interpreters: u16,
     /// `PyInterpreterState`.
@@ -120,7 +120,7 @@ pub(super) const OWNED_BY_INTERPRETER: u8 = 3;
 /// The first bytes of a code object, which are read at once.
 pub(super) const CODE_SIZE: usize = 256;
 
-impl Layout {
+impl PythonLayout {
     /// Whether the fields are within the bytes that are read at once.
     pub(super) fn is_plausible(&self) -> bool {
         let (frame, code) = (&self.frame, &self.code);

@@ -15,7 +15,7 @@ pub(super) enum LineTable {
 
 /// Instructions of one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct CodeLine {
     /// The end of the instructions, in code units of two bytes.
     pub(super) end: u64,
     pub(super) line: Option<u32>,
@@ -23,7 +23,7 @@ pub(super) struct Line {
 
 impl LineTable {
     /// The lines of a function that begins on the line `first` and has this many code units.
-    pub(super) fn lines(self, table: &[u8], first: u32, units: u64) -> Vec<Line> {
+    pub(super) fn lines(self, table: &[u8], first: u32, units: u64) -> Vec<CodeLine> {
         match self {
             Self::ByteDeltas => byte_deltas(table, first, units),
             Self::Ranges => ranges(table, first),
@@ -32,7 +32,7 @@ impl LineTable {
     }
 }
 
-fn byte_deltas(table: &[u8], first: u32, units: u64) -> Vec<Line> {
+fn byte_deltas(table: &[u8], first: u32, units: u64) -> Vec<CodeLine> {
     let (mut lines, mut bytes, mut line) = (Vec::new(), 0, i64::from(first));
     for pair in table.chunks_exact(2) {
         let &[more, delta] = pair else { continue };
@@ -46,7 +46,7 @@ fn byte_deltas(table: &[u8], first: u32, units: u64) -> Vec<Line> {
     lines
 }
 
-fn ranges(table: &[u8], first: u32) -> Vec<Line> {
+fn ranges(table: &[u8], first: u32) -> Vec<CodeLine> {
     /// In place of a distance: these instructions have no line.
     const NO_LINE: i8 = -128;
     let (mut lines, mut bytes, mut line) = (Vec::new(), 0, i64::from(first));
@@ -62,15 +62,15 @@ fn ranges(table: &[u8], first: u32) -> Vec<Line> {
     lines
 }
 
-fn at(bytes: u64, line: Option<i64>) -> Line {
-    Line {
+fn at(bytes: u64, line: Option<i64>) -> CodeLine {
+    CodeLine {
         end: bytes / 2,
         line: line.and_then(|line| u32::try_from(line).ok()),
     }
 }
 
 /// For each entry its code units, and the distance of its line from the previous one.
-fn locations(table: &[u8], first: u32) -> Vec<Line> {
+fn locations(table: &[u8], first: u32) -> Vec<CodeLine> {
     let (mut lines, mut end, mut line) = (Vec::new(), 0, i64::from(first));
     let mut bytes = table.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
@@ -98,7 +98,7 @@ fn locations(table: &[u8], first: u32) -> Vec<Line> {
         end += u64::from(byte & 7) + 1;
         // The columns are skipped.
         while bytes.next_if(|&byte| byte & 128 == 0).is_some() {}
-        lines.push(Line {
+        lines.push(CodeLine {
             end,
             line: (kind != 15).then(|| u32::try_from(line).ok()).flatten(),
         });

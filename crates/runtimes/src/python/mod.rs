@@ -33,4 +33,4 @@ pub use code::{Function, Functions, PythonFrame};
 pub use frames::{Activation, Interpreter, PythonStack, Unknown};
 pub use library::Library;
 pub use native::NativeStack;
-pub use threads::{Thread, ThreadStates};
+pub use threads::{PythonThread, ThreadStates};

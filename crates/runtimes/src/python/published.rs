@@ -4,7 +4,7 @@
 use crate::Memory;
 
 use super::layout::{
-    CodeLayout, Current, FrameLayout, Instruction, Instructions, Layout, ThreadId,
+    CodeLayout, Current, FrameLayout, Instruction, Instructions, PythonLayout, ThreadId,
 };
 use crate::read::word_at;
 
@@ -64,10 +64,10 @@ impl Published {
     pub(super) fn layout(
         &self,
         version: u32,
-        others: Layout,
+        others: PythonLayout,
         runtime: u64,
         memory: &mut impl Memory,
-    ) -> Option<Layout> {
+    ) -> Option<PythonLayout> {
         let mut bytes = [0; 8 * 72];
         if memory.read(runtime, &mut bytes) < bytes.len() || !bytes.starts_with(b"xdebugpy") {
             return None;
@@ -78,7 +78,7 @@ impl Published {
         if number(1)? != u64::from(version) || number(2)? != 0 {
             return None;
         }
-        let layout = Layout {
+        let layout = PythonLayout {
             interpreters: offset(5)?,
             next_interpreter: offset(8)?,
             threads: offset(9)?,
@@ -146,13 +146,13 @@ mod tests {
         }
     }
 
-    fn layout(version: u32, changes: &[(usize, u64)]) -> Option<Layout> {
+    fn layout(version: u32, changes: &[(usize, u64)]) -> Option<PythonLayout> {
         layout_of(version, 0x1000, &mut Runtime(version, changes.to_vec()))
     }
 
     /// `changes`: another version, no lock, and offsets that lead nowhere, of threads, of the
     /// instruction and of the instructions.
-    fn check(version: u32, expected: Layout, changes: [(usize, u64); 5]) {
+    fn check(version: u32, expected: PythonLayout, changes: [(usize, u64); 5]) {
         assert_eq!(layout(version, &[]), Some(expected));
         for change in changes {
             assert_eq!(layout(version, &[change]), None, "{change:?}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     /// The result of a C compiler for the headers of 3.14.10.
-    const LAYOUT_3_14: Layout = Layout {
+    const LAYOUT_3_14: PythonLayout = PythonLayout {
         interpreters: 808,
         next_interpreter: 7272,
         threads: 7344,
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn published_offsets_are_checked() {
-        let layout_3_13 = Layout {
+        let layout_3_13 = PythonLayout {
             interpreters: 632,
             next_interpreter: 7264,
             frame: V3_12.frame,

@@ -2,12 +2,12 @@
 
 use crate::Memory;
 
-use super::layout::{Layout, ThreadId};
+use super::layout::{PythonLayout, ThreadId};
 use crate::read::word;
 
 /// A thread of a process that runs Python.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thread {
+pub struct PythonThread {
     /// The kernel's thread id.
     pub tid: u64,
     /// Whether it is the process's main thread.
@@ -33,10 +33,10 @@ impl ThreadStates {
 
     /// Searches all threads of the interpreters.
     pub(super) fn find(
-        layout: &Layout,
+        layout: &PythonLayout,
         runtime: u64,
         memory: &mut impl Memory,
-        thread: &Thread,
+        thread: &PythonThread,
     ) -> Option<Self> {
         let (mut interpreters, mut found) = (0, Vec::new());
         let newest = word(memory, runtime.checked_add(layout.interpreters.into())?)?;
@@ -77,7 +77,7 @@ impl ThreadStates {
     /// at any time.
     pub(super) fn are_current(
         &self,
-        layout: &Layout,
+        layout: &PythonLayout,
         runtime: u64,
         memory: &mut impl Memory,
     ) -> bool {
@@ -90,7 +90,7 @@ impl ThreadStates {
     }
 }
 
-fn id_of(layout: &Layout, memory: &mut impl Memory, state: u64) -> Option<u64> {
+fn id_of(layout: &PythonLayout, memory: &mut impl Memory, state: u64) -> Option<u64> {
     let (ThreadId::Kernel(at) | ThreadId::Pthread { at, .. }) = layout.thread_id;
     word(memory, state.checked_add(at.into())?)
 }

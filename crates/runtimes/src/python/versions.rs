@@ -3,14 +3,18 @@
 use crate::Memory;
 
 use super::layout::{
-    CodeLayout, Current, Entry, FrameLayout, Instruction, Instructions, Layout, StringLayout,
+    CodeLayout, Current, Entry, FrameLayout, Instruction, Instructions, PythonLayout, StringLayout,
     ThreadId,
 };
 use super::lines::LineTable;
 use super::published;
 
 /// The layout of this version, given as `Py_Version`; `None` if unknown.
-pub(super) fn layout_of(version: u32, runtime: u64, memory: &mut impl Memory) -> Option<Layout> {
+pub(super) fn layout_of(
+    version: u32,
+    runtime: u64,
+    memory: &mut impl Memory,
+) -> Option<PythonLayout> {
     // Before the first release of a version, its structures change.
     (version >> 4 & 0xf == 0xf).then_some(())?;
     match version >> 16 {
@@ -25,7 +29,7 @@ pub(super) fn layout_of(version: u32, runtime: u64, memory: &mut impl Memory) ->
 }
 
 /// `offsetof` in the headers of 3.8.18, 64 bits; the structures are the same in 3.9.
-pub(super) const V3_8: Layout = Layout {
+pub(super) const V3_8: PythonLayout = PythonLayout {
     interpreters: 32,
     next_interpreter: 0,
     threads: 8,
@@ -53,7 +57,7 @@ pub(super) const V3_8: Layout = Layout {
 };
 
 /// The layout of 3.10.13. An instruction is two bytes here.
-const V3_10: Layout = Layout {
+const V3_10: PythonLayout = PythonLayout {
     frame: FrameLayout {
         instruction: Instruction::Index { at: 96, unit: 2 },
         ..V3_8.frame
@@ -66,7 +70,7 @@ const V3_10: Layout = Layout {
 };
 
 /// The layout of 3.11.7; the structures are the same in all of 3.11.
-pub(super) const V3_11: Layout = Layout {
+pub(super) const V3_11: PythonLayout = PythonLayout {
     interpreters: 40,
     next_interpreter: 0,
     threads: 16,
@@ -102,7 +106,7 @@ pub(super) const V3_11: Layout = Layout {
 };
 
 /// The layout of 3.12.1.
-pub(super) const V3_12: Layout = Layout {
+pub(super) const V3_12: PythonLayout = PythonLayout {
     interpreters: 40,
     next_interpreter: 0,
     threads: 72,
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
 
     /// The numbers in the order of the output of `offsets.c`.
-    fn numbers(layout: &Layout) -> Vec<u16> {
+    fn numbers(layout: &PythonLayout) -> Vec<u16> {
         let (frame, code, strings) = (layout.frame, layout.code, layout.strings);
         let thread = match layout.thread_id {
             ThreadId::Kernel(at) => vec![at],

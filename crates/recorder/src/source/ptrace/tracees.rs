@@ -15,7 +15,7 @@ use super::tracer_cpu::TracerCpu;
 pub(super) struct Tracees {
     tracer: Tracer,
     pub(super) builder: RecordBuilder,
-    threads: HashMap<Tid, Thread>,
+    threads: HashMap<Tid, TracedThread>,
     processes: HashMap<Pid, Process>,
     /// CPU time of threads that ended unseen. It goes to the next thread that is seen for the first
     /// time: the chance that a short thread is seen is proportional to its CPU time, so those that
@@ -32,7 +32,7 @@ pub(super) struct Tracees {
 }
 
 #[derive(Default)]
-struct Thread {
+struct TracedThread {
     pid: Pid,
     /// CPU time up to the last sample, in nanoseconds.
     accounted: u64,
@@ -50,7 +50,7 @@ struct Thread {
     skip: u8,
 }
 
-impl Thread {
+impl TracedThread {
     /// The weight of a sample, at most `most`, that is taken when the thread has used this much CPU
     /// time; in nanoseconds.
     fn weigh(&mut self, time: u64, unattributed: &mut u64, most: u64) -> u64 {
@@ -370,11 +370,11 @@ impl Tracees {
         }
     }
 
-    fn add(&mut self, pid: Pid, tid: Tid) -> &mut Thread {
+    fn add(&mut self, pid: Pid, tid: Tid) -> &mut TracedThread {
         self.processes.entry(pid).or_default().threads += 1;
-        self.threads.entry(tid).or_insert(Thread {
+        self.threads.entry(tid).or_insert(TracedThread {
             pid,
-            ..Thread::default()
+            ..TracedThread::default()
         })
     }
 
@@ -402,7 +402,7 @@ mod tests {
 
     #[test]
     fn unsampled_time_is_not_added_to_a_sample() {
-        let (mut thread, mut unattributed) = (Thread::default(), 30);
+        let (mut thread, mut unattributed) = (TracedThread::default(), 30);
         let mut check = |time, expected| {
             assert_eq!(
                 thread.weigh(time, &mut unattributed, 50),
