@@ -27,7 +27,9 @@ pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<S
          stacks as {bases} minutes of\none machine.\n",
         options.hosts
     )?;
-    page.push_str("## Pushing\n\n");
+    page.push_str(
+        "## Pushing\n\nThe goal: a million samples a second on two cores, 500,000 per CPU second.\n",
+    );
     pushing(&mut page, all)?;
     page.push_str("\n## Size\n\n");
     sizes(&mut page, all)?;
