@@ -1,4 +1,4 @@
-/* The main thread ends while another one lives on, which says that it is ready and waits for the
+/* The main thread ends while another one still runs, which says that it is ready and waits for the
  * end of its input. Then it works below a stack deeper than what is copied of it: main_ends
  * MILLISECONDS */
 #include "burn.h"

@@ -1,4 +1,4 @@
-//! Processes whose main thread has ended, while another one lives on.
+//! Processes whose main thread has ended, while another one still runs.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};

@@ -16,7 +16,7 @@ pub struct LiveMemory {
 
 impl LiveMemory {
     /// The memory of the process `pid`, of which `tid` is a thread; `None` for no valid process
-    /// id. It can be read as long as the main thread or this one lives.
+    /// id. It can be read until both the main thread and this one have ended.
     pub fn of(pid: Pid, tid: Tid) -> Option<Self> {
         (pid > 0)
             .then(|| NonZero::new(pid))
