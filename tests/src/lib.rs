@@ -34,4 +34,4 @@ pub use signal::signal;
 pub use stacks::{Stacks, is_root, starts_at_root};
 pub use statistics::assert_shares;
 pub use target::prof;
-pub use waiting::wait_until;
+pub use waiting::{spawn_ready, wait_until};

@@ -1,23 +1,15 @@
 //! Processes whose main thread has ended, while another one still runs.
 
-use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
-use prof_tests::{Need, Program, Session, Stacks, needs, wait_until};
+use prof_tests::{Need, Program, Session, Stacks, needs, spawn_ready, wait_until};
 
 const PLAIN: &[Need] = &[Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
 
 /// A process that is ready.
 fn start(session: &Session) -> Child {
     let program = session.install(&Program::c(&["main_ends.c"]).build());
-    let mut command = session.command(&program, ["500"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut ready = String::new();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    output.read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
-    child
+    spawn_ready(session.command(&program, ["500"]))
 }
 
 /// Records the rest of such a process, which it begins when sampling has begun.

@@ -1,11 +1,10 @@
 //! Code that is compiled at run time has names without a flag, and nothing remains of how.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::Child;
 
-use prof_tests::{Need, Outcome, Program, Session, Stacks, USER_CODE, needs};
+use prof_tests::{Need, Outcome, Program, Session, Stacks, USER_CODE, needs, spawn_ready};
 
 fn program(name: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
@@ -231,14 +230,7 @@ fn start_java(session: &Session, source: &str, options: &[&str]) -> Child {
     let text = std::fs::read(program(source)).expect("the program");
     session.write(source, &text);
     let arguments = [options, &[source]].concat();
-    let mut command = session.command(Path::new("java"), arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut java = command.spawn().unwrap();
-    let mut ready = String::new();
-    let output = java.stdout.as_mut().unwrap();
-    BufReader::new(output).read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
-    java
+    spawn_ready(session.command(Path::new("java"), arguments))
 }
 
 fn record_running(session: &Session, process: &Child) -> Outcome {

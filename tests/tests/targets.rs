@@ -1,24 +1,19 @@
 //! Targets other than a command and a process id.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use prof_tests::{Endless, Outcome, Program, Session, copy_executable, signal, wait_until};
+use prof_tests::{
+    Endless, Outcome, Program, Session, copy_executable, signal, spawn_ready, wait_until,
+};
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
 fn start(session: &Session, name: &str) -> Child {
     let program = session.install(&Program::c(&["short_threads.c"]).build());
     let renamed = session.path(name);
     std::fs::rename(program, &renamed).unwrap();
-    let mut command = session.command(&renamed, ["300", "1000", "1", "wait"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    let mut ready = String::new();
-    let mut output = BufReader::new(child.stdout.take().unwrap());
-    output.read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
-    child
+    spawn_ready(session.command(&renamed, ["300", "1000", "1", "wait"]))
 }
 
 fn spawn(session: &Session, options: &[&str]) -> Child {

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use prof_tests::{
-    Compiler, Need, Outcome, Program, Recorded, Session, Stacks, needs, signal, wait_until,
+    Compiler, Need, Outcome, Program, Recorded, Session, Stacks, needs, signal, spawn_ready,
+    wait_until,
 };
 use serde_json::Value;
 
@@ -457,13 +457,7 @@ fn are_in_state(pid: &str, state: &str) -> bool {
 
 fn check_attached_by(session: &Session, flag: &str, others: u64, stopped: bool) {
     let program = session.install(&Program::c(&["asleep.c"]).build());
-    let mut command = session.command(&program, ["0"; 0]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut target = command.spawn().unwrap();
-    let mut ready = String::new();
-    let mut output = BufReader::new(target.stdout.take().unwrap());
-    output.read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
+    let mut target = spawn_ready(session.command(&program, ["0"; 0]));
     let pid = target.id().to_string();
     if stopped {
         wait_until(&mut target, || are_in_state(&pid, "S"));
@@ -519,13 +513,7 @@ waits_for_input()
 /// Nobody runs when sampling begins: that it is Python is found later.
 fn check_attached_to_python(session: &Session) {
     let program = session.write("waiting.py", WAITING_PYTHON.as_bytes());
-    let mut command = session.command(Path::new("/usr/bin/python3"), [program]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut target = command.spawn().unwrap();
-    let mut ready = String::new();
-    let mut output = BufReader::new(target.stdout.take().unwrap());
-    output.read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
+    let mut target = spawn_ready(session.command(Path::new("/usr/bin/python3"), [program]));
     let pid = target.id().to_string();
     wait_until(&mut target, || are_in_state(&pid, "S"));
     let recorded = session.run(["record", "--off-cpu", "-d", "500ms", "-p", &pid]);
