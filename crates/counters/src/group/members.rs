@@ -28,8 +28,9 @@ impl Group {
         Ok(())
     }
 
-    /// Members are enabled and wait for their leader. Without it they would begin to count.
-    pub(super) fn stop_waiting_members(&mut self) {
+    /// Lets the members go on without their leaders. Those that wait for a leader are disabled, or
+    /// they would begin to count.
+    pub(super) fn release_members(&mut self) {
         for (index, leader) in self.leaders.iter().enumerate() {
             let Some(leader) = leader else { continue };
             // A call of `exec` may have enabled it.
@@ -47,6 +48,9 @@ impl Group {
                     let _ = event.disable();
                 }
             }
+            // A child between fork and exec keeps the leader open, and members count with their
+            // leader only.
+            let _ = leader.enable();
         }
     }
 

@@ -251,6 +251,6 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        self.stop_waiting_members();
+        self.release_members();
     }
 }

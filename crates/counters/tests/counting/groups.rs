@@ -1,6 +1,11 @@
 //! Groups and their members.
 
+use std::fs::read_link;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
 use prof_counters::{Count, Group, Target, event};
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
 
 use super::{check_faults, touch_pages};
 
@@ -99,6 +104,38 @@ fn members_outlive_their_group() {
     member.enable().unwrap();
     touch_pages();
     check_faults(member.read().unwrap().value, 1);
+}
+
+/// As a child does between fork and exec.
+#[test]
+fn members_count_while_somebody_keeps_the_leader_of_their_group() {
+    let mut group = Group::new(Target::ThisThread).unwrap();
+    let member = group.add(&event("page-faults:u").unwrap()).unwrap();
+    let kept = keep_all_events();
+    drop(group);
+    touch_pages();
+    assert_eq!(member.read().unwrap().value, 0);
+    member.enable().unwrap();
+    touch_pages();
+    check_faults(member.read().unwrap().value, 1);
+    drop(kept);
+    touch_pages();
+    check_faults(member.read().unwrap().value, 2);
+}
+
+/// Duplicates of the descriptors of all events of this process.
+fn keep_all_events() -> Vec<OwnedFd> {
+    let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
+    let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
+    let events = descriptors.filter_map(|descriptor| {
+        let descriptor = descriptor.unwrap();
+        let is_event = read_link(descriptor.path())
+            .is_ok_and(|link| link == Path::new("anon_inode:[perf_event]"));
+        let number = descriptor.file_name().to_str()?.parse().ok()?;
+        // Other tests close theirs in the meantime.
+        is_event.then(|| pidfd_getfd(&this, number, PidfdGetfdFlags::empty()).ok())?
+    });
+    events.collect()
 }
 
 #[test]
