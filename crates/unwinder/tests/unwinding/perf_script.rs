@@ -330,7 +330,11 @@ fn all_is_the_same_where_there_are_tables() {
     check_built("gcc", &["callbacks.c"], &[]);
     check_built("gcc", &["frames.c"], &[]);
     check_built("gcc", &["signals.c"], &[]);
-    check_built("g++", &["inlining.cc"], &[Class::Landing]);
+    check_built(
+        "g++",
+        &["inlining.cc"],
+        &[Class::Landing, Class::Remembered],
+    );
 }
 
 #[test]
