@@ -129,17 +129,11 @@ impl Frames {
                 let shared = texts.entry(id).or_insert_with_key(|id| id.as_str().into());
                 Arc::clone(shared)
             });
-            // Its address says nothing: it differs from run to run, and the stack's id lacks it.
-            let is_unknown = matches!(profile.profile().frames[id], ProfileFrame::Unknown(_));
             let locations = profile.locations(id).iter().rev();
             let frames = locations.map(|location| {
                 let function = &profile[location.function];
-                let name = match is_unknown {
-                    true => &function.module,
-                    false => &function.name,
-                };
                 Arc::new(Frame {
-                    function: Arc::clone(name),
+                    function: Arc::clone(&function.name),
                     module: Arc::clone(&function.module),
                     kind: function.kind.name().into(),
                     inlined: location.inlined,

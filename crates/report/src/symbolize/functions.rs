@@ -7,6 +7,7 @@ use std::sync::Arc;
 use prof_model::printable;
 use rustc_hash::FxHashMap;
 
+use super::plan::UNKNOWN;
 use crate::profile::FunctionKind;
 
 /// A function as views show it.
@@ -24,7 +25,7 @@ impl Function {
     /// Whether its name is only where it is.
     pub(crate) fn is_unnamed(&self) -> bool {
         let rest = self.name.strip_prefix(&*self.module);
-        rest.is_some_and(|rest| rest.starts_with("+0x")) || self.name.starts_with("[unknown]")
+        rest.is_some_and(|rest| rest.starts_with("+0x")) || &*self.name == UNKNOWN
     }
 
     /// As people get to see it.

@@ -21,7 +21,7 @@ pub use cache::NameCache;
 pub use functions::{Function, FunctionId};
 pub use language::{Language, Languages};
 pub use naming::ModuleNaming;
-pub(crate) use plan::{JIT, KERNEL};
+pub(crate) use plan::{JIT, KERNEL, UNKNOWN};
 pub(crate) use resolve::OFF_CPU;
 pub use resolve::StoredNames;
 

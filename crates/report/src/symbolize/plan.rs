@@ -11,6 +11,8 @@ use crate::profile::{Frame, FrameId, Profile};
 pub(crate) const KERNEL: &str = "[kernel]";
 /// The module of functions made at run time.
 pub(crate) const JIT: &str = "[jit]";
+/// The module, and the function, of code outside of all files.
+pub(crate) const UNKNOWN: &str = "[unknown]";
 
 /// All questions, and where the answer to each frame is.
 pub(super) struct Plan {

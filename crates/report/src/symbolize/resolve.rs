@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::entries::Entries;
 use super::functions::{Function, FunctionId, Functions};
 use super::naming::{self, ModuleNaming};
-use super::plan::{JIT, KERNEL, Plan};
+use super::plan::{JIT, KERNEL, Plan, UNKNOWN};
 use super::{Location, SymbolizedProfile};
 use crate::profile::{Frame, FrameId, FunctionKind, Profile, StackId};
 use crate::thousands::grouped;
@@ -208,7 +208,7 @@ impl FrameNames {
             }
             Frame::Kernel(_) => (Arc::from(KERNEL), FunctionKind::Kernel),
             Frame::Jit { .. } => (Arc::from(JIT), FunctionKind::Jit),
-            Frame::Unknown(_) => (Arc::from("[unknown]"), FunctionKind::User),
+            Frame::Unknown(_) => (Arc::from(UNKNOWN), FunctionKind::User),
             Frame::Named(id) => {
                 let named = &profile.named[id];
                 (Arc::clone(&named.module), named.kind)
@@ -227,7 +227,7 @@ impl FrameNames {
             Frame::Kernel(address) => format!("{KERNEL}+{address:#x}"),
             // Such addresses differ from run to run and from process to process.
             Frame::Jit { .. } => JIT.into(),
-            Frame::Unknown(address) => format!("[unknown] {address:#x}"),
+            Frame::Unknown(_) => UNKNOWN.into(),
             Frame::Cut(end) => cut_label(end),
             Frame::LeftOut(count) => left_out_label(count),
             Frame::Named(_) => "[no name]".into(),

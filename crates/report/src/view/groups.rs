@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use crate::calltree::{CallTree, NodeId};
 use crate::profile::Weight;
-use crate::symbolize::{FunctionId, FunctionKind, Languages, SymbolizedProfile};
+use crate::symbolize::{FunctionId, FunctionKind, Languages, SymbolizedProfile, UNKNOWN};
 
 use super::flat::{Weights, weigh};
 
@@ -81,7 +81,7 @@ impl Groups {
             .zip(weights)
             .map(|(name, Weights { own, total })| Group {
                 name: match name {
-                    "" => "[unknown]".to_owned(),
+                    "" => UNKNOWN.to_owned(),
                     name => name.to_owned(),
                 },
                 own,
