@@ -7,11 +7,10 @@ mod pushed;
 mod rows;
 mod stored;
 
-use std::collections::{BTreeMap, HashSet};
-
 use bytes::Bytes;
 use prof_model::Verdict;
 use ring::digest::{SHA256, digest};
+use rustc_hash::FxHashSet;
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
@@ -106,23 +105,24 @@ struct Day {
 
 /// The days that a run is of: stacks are looked for among those of the samples' day.
 fn days(run: &Run, pushed: &PushedStacks) -> Vec<Day> {
-    let rows = rows::of(run);
-    let mut days: BTreeMap<String, Vec<SampleRow>> = BTreeMap::new();
-    for row in rows.samples {
-        days.entry(date_of(row.time)).or_default().push(row);
-    }
-    let day = |(date, samples): (String, Vec<SampleRow>)| {
-        let partition = partition(run, &date);
-        let used: HashSet<_> = samples.iter().map(|row| row.stack).collect();
+    let mut rows = rows::of(run);
+    let mut days = Vec::new();
+    while let Some(last) = rows.samples.last() {
+        let date = date_of(last.time);
+        let first = rows.samples.partition_point(|row| date_of(row.time) < date);
+        let samples = rows.samples.split_off(first);
+        let used: FxHashSet<_> = samples.iter().map(|row| row.stack).collect();
         let stacks = rows.stacks.iter().copied();
         let stacks = stacks.filter(|stack| used.contains(&stack.hash));
-        Day {
+        let partition = partition(run, &date);
+        days.push(Day {
             stacks: pushed.without(&partition, stacks),
             partition,
             samples,
-        }
-    };
-    days.into_iter().map(day).collect()
+        });
+    }
+    days.reverse();
+    days
 }
 
 impl Day {

@@ -1,7 +1,6 @@
 //! A run as rows of the tables.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use prof_model::{Pid, StackEnd};
@@ -13,7 +12,7 @@ use super::number::{self, NumberedStack};
 use crate::run::Run;
 use crate::table::{Frame, SampleRow, StackRow};
 
-/// Samples, sorted, and their stacks, sorted and each once.
+/// Samples, sorted by time, and their stacks, sorted and each once.
 pub(super) struct Rows {
     pub(super) samples: Vec<SampleRow>,
     pub(super) stacks: Vec<NumberedStack>,
@@ -58,30 +57,37 @@ pub(super) fn of(run: &Run) -> Rows {
         .iter()
         .map(|event| (event.name.as_str().into(), event.unit.name().into()))
         .collect();
-    let ends: HashMap<StackEnd, Arc<str>> = StackEnd::ALL.map(|end| (end, end_name(end))).into();
+    let ends = StackEnd::ALL.map(|end| (end, end_name(end)));
+    let ends: FxHashMap<StackEnd, Arc<str>> = ends.into_iter().collect();
     let labels = Arc::new(run.labels.clone());
     let whole = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
-    let samples = sums.iter().filter_map(|(key, &(weight, count))| {
-        let (event, unit) = events.get(usize::from(key.event))?;
-        Some(SampleRow {
-            time: key.time,
-            event: Arc::clone(event),
-            unit: Arc::clone(unit),
-            pid: key.pid,
-            comm: Arc::clone(&names[comms.get(&key.pid)?.index()]),
-            thread: Arc::clone(&names[key.name.index()]),
-            stack: numbered[key.stack.index()].hash,
-            weight: whole(weight),
-            count: whole(count),
-            stack_end: Arc::clone(ends.get(&key.end)?),
-            run: run.id,
-            labels: Arc::clone(&labels),
-        })
-    });
-    let mut samples: Vec<SampleRow> = samples.collect();
-    samples.sort_unstable();
     let mut stacks: Vec<NumberedStack> =
         sums.keys().map(|key| numbered[key.stack.index()]).collect();
+    let with_hash = |(key, sums): (Key, (u64, u64))| (key, numbered[key.stack.index()].hash, sums);
+    let mut sums: Vec<_> = sums.into_iter().map(with_hash).collect();
+    sums.sort_unstable_by_key(|&(key, stack, _)| {
+        (key.time, key.event, key.pid, key.name, stack, key.end)
+    });
+    let samples = sums
+        .into_iter()
+        .filter_map(|(key, stack, (weight, count))| {
+            let (event, unit) = events.get(usize::from(key.event))?;
+            Some(SampleRow {
+                time: key.time,
+                event: Arc::clone(event),
+                unit: Arc::clone(unit),
+                pid: key.pid,
+                comm: Arc::clone(&names[comms.get(&key.pid)?.index()]),
+                thread: Arc::clone(&names[key.name.index()]),
+                stack,
+                weight: whole(weight),
+                count: whole(count),
+                stack_end: Arc::clone(ends.get(&key.end)?),
+                run: run.id,
+                labels: Arc::clone(&labels),
+            })
+        });
+    let samples = samples.collect();
     stacks.sort_unstable_by_key(|numbered| (numbered.hash, Reverse(numbered.named)));
     stacks.dedup_by_key(|numbered| numbered.hash);
     Rows { samples, stacks }

@@ -184,7 +184,12 @@ pub(super) fn number(bytes: &FixedLenByteArray) -> [u8; 16] {
     number
 }
 
-/// A number as columns have it.
-pub(super) fn fixed(number: &[u8; 16]) -> FixedLenByteArray {
-    ByteArray::from(number.to_vec()).into()
+/// Numbers as columns have them, which share their memory.
+pub(super) fn fixed(
+    numbers: impl Iterator<Item = [u8; 16]>,
+) -> impl Iterator<Item = FixedLenByteArray> {
+    let bytes: Vec<u8> = numbers.flatten().collect();
+    let bytes = Bytes::from(bytes);
+    let starts = (0..bytes.len()).step_by(16);
+    starts.map(move |start| ByteArray::from(bytes.slice(start..start + 16)).into())
 }

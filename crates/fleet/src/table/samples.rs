@@ -37,11 +37,11 @@ pub(crate) fn samples_file(rows: &[SampleRow]) -> Result<Bytes> {
             columns.flat::<Int32Type>(rows.iter().map(|row| row.pid))?;
             text(columns, |row| &row.comm)?;
             text(columns, |row| &row.thread)?;
-            columns.flat::<FixedLenByteArrayType>(rows.iter().map(|row| fixed(&row.stack.0)))?;
+            columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.stack.0)))?;
             columns.flat::<Int64Type>(rows.iter().map(|row| row.weight))?;
             columns.flat::<Int64Type>(rows.iter().map(|row| row.count))?;
             text(columns, |row| &row.stack_end)?;
-            columns.flat::<FixedLenByteArrayType>(rows.iter().map(|row| fixed(&row.run.0)))?;
+            columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.run.0)))?;
             columns.nested::<ByteArrayType>(&keys)?;
             columns.nested::<ByteArrayType>(&values)
         })?;
@@ -58,7 +58,7 @@ pub(crate) fn runs_file(rows: &[RunRow]) -> Result<Bytes> {
         let optional = |of: fn(&RunRow) -> &Option<String>| {
             Nested::optional(rows.iter().map(move |row| of(row).as_ref().map(text)))
         };
-        columns.flat::<FixedLenByteArrayType>(rows.iter().map(|row| fixed(&row.run.0)))?;
+        columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.run.0)))?;
         columns.flat::<Int64Type>(rows.iter().map(|row| row.start))?;
         columns.flat::<Int64Type>(rows.iter().map(|row| row.end))?;
         columns.flat::<Int64Type>(rows.iter().map(|row| row.samples))?;

@@ -35,7 +35,7 @@ pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
         let (rows, after) = rest.split_at(group_rows(rest));
         rest = after;
         file.group(|columns| {
-            columns.flat::<FixedLenByteArrayType>(rows.iter().map(|row| fixed(&row.stack.0)))?;
+            columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.stack.0)))?;
             columns.flat::<Int32Type>(rows.iter().map(|row| row.named))?;
             NewFrames::of(rows).write(columns)
         })?;
