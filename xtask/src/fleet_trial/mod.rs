@@ -33,14 +33,14 @@ pub(crate) struct Options {
     /// Queries prof after these numbers of hours.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4, 6])]
     growth_hours: Vec<u64>,
-    /// The spool of a `prof collect` that recorded one file per minute [default: ten minutes of
-    /// this machine, which needs root].
+    /// The spool of a `prof collect` that recorded one file per minute, on a machine of many CPUs,
+    /// or on a small one at a frequency that many times as high [default: ten minutes of this
+    /// machine, which needs root]; may be repeated for services that run different programs.
     #[arg(long, value_name = "FOLDER")]
-    recordings: Option<PathBuf>,
-    /// Such a spool of a machine of many CPUs, or of a small one at a frequency that many times as
-    /// high: shows what a sample costs, beside what a recording costs.
+    recordings: Vec<PathBuf>,
+    /// Such a spool of a small machine: shows what a recording costs, beside what a sample costs.
     #[arg(long, value_name = "FOLDER")]
-    large: Option<PathBuf>,
+    small: Option<PathBuf>,
     /// The prof to try, beside prof-fleet [default: that of target/release].
     #[arg(long)]
     prof: Option<PathBuf>,
@@ -91,22 +91,22 @@ const TABLES: [&str; 3] = ["samples", "stacks", "runs"];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let place = prepare(options)?;
-    let spool = match &options.recordings {
-        Some(folder) => folder.clone(),
-        None => record(&place)?,
+    let spools = match &options.recordings[..] {
+        [] => vec![record(&place)?],
+        spools => spools.to_vec(),
     };
-    let large = options.large.as_deref().map(|spool| {
+    let small = options.small.as_deref().map(|spool| {
         let fleet = Fleet {
-            hosts: LARGE_HOSTS,
+            hosts: SMALL_HOSTS,
             hours: &[1],
-            data: place.folder.join("large"),
+            data: place.folder.join("small"),
             engines: &Engine::ALL[..1],
             is_there: false,
         };
-        Trial::of(&place, spool, "base-large")?.try_out(&fleet)
+        Trial::of(&place, &[spool.to_owned()], "base-small")?.try_out(&fleet)
     });
-    let large = large.transpose()?.unwrap_or_default();
-    let trial = Trial::of(&place, &spool, "base")?;
+    let small = small.transpose()?.unwrap_or_default();
+    let trial = Trial::of(&place, &spools, "base")?;
     let growth = Fleet {
         hosts: options.growth_hosts,
         hours: &options.growth_hours,
@@ -123,8 +123,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         is_there: options.resume,
     };
     let all = trial.try_out(&all)?;
-    let stages = Stages { all, growth, large };
-    let text = page::page(options, trial.bases.len(), &stages)?;
+    let stages = Stages { all, growth, small };
+    let bases = trial.bases.iter().map(Vec::len).sum();
+    let text = page::page(options, bases, &stages)?;
     let output = workspace::root().join(&options.output);
     fs::write(&output, &text).with_context(|| format!("cannot write {}", output.display()))?;
     println!("\n{text}\nwritten to {}", output.display());
@@ -135,19 +136,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 struct Stages {
     all: Vec<Stage>,
     growth: Vec<Stage>,
-    /// Of large machines.
-    large: Vec<Stage>,
+    /// Of small machines.
+    small: Vec<Stage>,
 }
 
-/// The number of large machines.
-const LARGE_HOSTS: u64 = 5;
+/// The number of services.
+const SERVICES: u64 = 5;
 
-/// The bases of all machines' recordings.
+/// The number of small machines.
+const SMALL_HOSTS: u64 = 5;
+
+/// The bases of all machines' recordings, of one spool after the other.
 struct Trial<'a> {
     place: &'a Place,
-    bases: Vec<Base>,
+    bases: Vec<Vec<Base>>,
     /// The number of samples and the weights of functions of each base.
-    known: Vec<(u64, Sums)>,
+    known: Vec<Vec<(u64, Sums)>>,
 }
 
 /// Machines, and when to run which queries.
@@ -161,14 +165,20 @@ struct Fleet<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Stores the names of the recordings in `spool`, in this folder of the place.
-    fn of(place: &'a Place, spool: &Path, folder: &str) -> Result<Self> {
-        let bases = recordings::with_names(&place.prof, spool, &place.folder.join(folder))?;
-        let known = bases.iter().map(|base| reported(place, &base.path));
+    /// Stores the names of the recordings in the spools, in this folder of the place.
+    fn of(place: &'a Place, spools: &[PathBuf], folder: &str) -> Result<Self> {
+        let (mut bases, mut known) = (Vec::new(), Vec::new());
+        for (number, spool) in spools.iter().enumerate() {
+            let folder = place.folder.join(format!("{folder}-{number}"));
+            let named = recordings::with_names(&place.prof, spool, &folder)?;
+            let reports = named.iter().map(|base| reported(place, &base.path));
+            known.push(reports.collect::<Result<_>>()?);
+            bases.push(named);
+        }
         Ok(Self {
             place,
-            known: known.collect::<Result<_>>()?,
             bases,
+            known,
         })
     }
 
@@ -214,12 +224,13 @@ impl<'a> Trial<'a> {
     fn push_hour(&self, fleet: &Fleet<'_>, hour: u64, expected: &mut Sums) -> Result<(Usage, u64)> {
         let (mut usage, mut samples) = (Usage::default(), 0);
         for host in 0..fleet.hosts {
-            let chosen = choose(host, hour, self.bases.len());
+            let spool = self.spool_of(host);
+            let chosen = choose(host, hour, self.bases[spool].len());
             if !fleet.is_there {
                 usage.add(&self.push(&fleet.data, host, hour, &chosen)?);
             }
             for &number in &chosen {
-                let (count, sums) = &self.known[number];
+                let (count, sums) = &self.known[spool][number];
                 samples += count;
                 engines::add(expected, sums);
             }
@@ -227,10 +238,14 @@ impl<'a> Trial<'a> {
         Ok((usage, samples))
     }
 
+    /// Which spool has the recordings of a machine: that of its service.
+    fn spool_of(&self, host: u64) -> usize {
+        (host % SERVICES) as usize % self.bases.len()
+    }
+
     /// Pushes an hour of a machine; returns the usage.
     fn push(&self, data: &Path, host: u64, hour: u64, chosen: &[usize]) -> Result<Usage> {
         const SECOND: u64 = 1_000_000_000;
-        const SERVICES: u64 = 5;
         let place = self.place;
         let folder = place.folder.join("minutes");
         fs::create_dir_all(&folder)?;
@@ -243,7 +258,8 @@ impl<'a> Trial<'a> {
         for (minute, &number) in (0_u64..).zip(chosen) {
             let path = folder.join(format!("{minute}.data"));
             // No two machines' clocks agree to the nanosecond.
-            self.bases[number].write_at(begin + minute * 60 * SECOND + host, &path)?;
+            self.bases[self.spool_of(host)][number]
+                .write_at(begin + minute * 60 * SECOND + host, &path)?;
             words.push(path.into());
         }
         words.push(data.into());

@@ -11,7 +11,7 @@ use crate::bench;
 const MEGABYTE: f64 = (1 << 20) as f64;
 
 pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<String> {
-    let Stages { all, growth, large } = stages;
+    let Stages { all, growth, small } = stages;
     let mut page = String::from("# A data set of many machines\n\n");
     writeln!(
         page,
@@ -21,11 +21,12 @@ pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<S
     )?;
     writeln!(
         page,
-        "{} machines of two CPUs, of five services, made from {bases} real recordings of a minute \
-         each\n(`prof collect` at 19 Hz, symbols stored by `prof archive`): each machine has \
-         them in another\norder, an hour in one push. So each service has only as many distinct \
-         stacks as {bases} minutes of\none machine.\n",
-        options.hosts
+        "{} machines of {},\nof five services{}.\nMade from {bases} real recordings of a minute each \
+         (`prof collect`, symbols stored by `prof archive`):\neach machine has those of its service \
+         in another order, an hour in one push.\n",
+        options.hosts,
+        all.first().map(busy_cpus).unwrap_or_default(),
+        programs(options),
     )?;
     page.push_str(
         "## Pushing\n\nThe goal: a million samples a second on two cores, 500,000 per CPU second.\n",
@@ -33,8 +34,8 @@ pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<S
     pushing(&mut page, all)?;
     page.push_str("\n## Size\n\n");
     sizes(&mut page, all)?;
-    if let Some(stage) = large.last() {
-        of_large(&mut page, stage)?;
+    if let Some(stage) = small.last() {
+        of_small(&mut page, stage)?;
     }
     for stage in all {
         answers(&mut page, stage)?;
@@ -61,15 +62,33 @@ pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<S
     Ok(page)
 }
 
-/// The costs of recordings with many samples.
-fn of_large(page: &mut String, stage: &Stage) -> Result<()> {
+/// The names of the spools, if each service has its own.
+fn programs(options: &Options) -> String {
+    let names = options
+        .recordings
+        .iter()
+        .filter_map(|spool| spool.file_name());
+    let names: Vec<_> = names.map(|name| name.to_string_lossy()).collect();
+    match names.len() {
+        0 | 1 => String::new(),
+        _ => format!(": {}", names.join(", ")),
+    }
+}
+
+/// Such machines as have as many samples a minute at 19 Hz.
+fn busy_cpus(stage: &Stage) -> String {
     let samples = stage.samples / stage.recordings;
+    let cpus = samples.div_ceil(19 * 60);
+    format!("{cpus} busy CPUs ({samples} samples a minute: 19 a second of each CPU)")
+}
+
+/// The costs of recordings with few samples.
+fn of_small(page: &mut String, stage: &Stage) -> Result<()> {
     writeln!(
         page,
-        "\n## Large machines\n\nFrom other recordings, with {samples} samples a minute: as many \
-         as a machine of {} busy CPUs has at\n19 Hz. More samples share the cost of a recording, \
-         and that of a stack, where stacks recur: the\nqueries count them.\n",
-        samples / (19 * 60),
+        "\n## Small machines\n\nFrom other recordings, of a machine of {}.\nFewer samples share \
+         the cost of a recording, and that of a stack, where stacks recur.\n",
+        busy_cpus(stage),
     )?;
     pushing(page, slice::from_ref(stage))?;
     page.push('\n');
