@@ -132,11 +132,19 @@ pub(crate) enum Error {
     #[error("{variable} is {value:?}: write {expected}")]
     Setting {
         /// Its name.
-        variable: &'static str,
+        variable: String,
         /// Its value.
         value: String,
         /// A value that can be used.
         expected: &'static str,
+    },
+    /// A key or token in the environment that is none: it is a secret.
+    #[error("{variable} {fault}: remove it")]
+    Credential {
+        /// The variable, or its file.
+        variable: String,
+        /// What is wrong with its value.
+        fault: &'static str,
     },
     /// An object store that cannot be reached, or refuses.
     #[error("{path}: {source}")]

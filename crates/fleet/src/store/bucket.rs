@@ -4,17 +4,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut};
+use object_store::aws::{AmazonS3, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{
     BackoffConfig, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, RetryConfig,
 };
 use tokio::runtime::{Builder, Runtime};
 
-use super::Entry;
 use super::http::Connector;
+use super::{Entry, settings};
 use crate::error::Error;
-use crate::http::is_http;
 
 /// A bucket, or a path in it.
 #[derive(Debug)]
@@ -35,9 +34,8 @@ impl Bucket {
             return Ok(None);
         }
         let prefix = prefix.trim_matches('/');
-        let settings = AmazonS3Builder::from_env().with_bucket_name(bucket);
-        check(&settings)?;
-        let store = settings
+        let store = settings::from_environment()?
+            .with_bucket_name(bucket)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
             .with_http_connector(Connector)
             .with_retry(retries())
@@ -120,40 +118,6 @@ impl Bucket {
             Err(error) => Err(failed(path, error)),
         }
     }
-}
-
-/// Checks what the requests' URLs are made of: object_store panics if one is no URL.
-fn check(settings: &AmazonS3Builder) -> Result<(), Error> {
-    use AmazonS3ConfigKey::{Endpoint, Region, S3Endpoint};
-    const URL: &str = "a URL, such as https://s3.example.org";
-    const REGION: &str = "the name of a region, such as eu-west-1";
-    type Check = (
-        AmazonS3ConfigKey,
-        &'static str,
-        &'static str,
-        fn(&str) -> bool,
-    );
-    let checks: [Check; 3] = [
-        (S3Endpoint, "AWS_ENDPOINT_URL_S3", URL, is_http),
-        (Endpoint, "AWS_ENDPOINT_URL", URL, is_http),
-        (Region, "AWS_REGION", REGION, is_region),
-    ];
-    for (key, variable, expected, is_valid) in checks {
-        let value = settings.get_config_value(&key);
-        if let Some(value) = value.filter(|value| !is_valid(value)) {
-            return Err(Error::Setting {
-                variable,
-                value,
-                expected,
-            });
-        }
-    }
-    Ok(())
-}
-
-fn is_region(text: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    text.bytes().all(is_plain)
 }
 
 /// Waits longer and longer, and tries nothing more after half a minute: scripts should not hang.

@@ -6,6 +6,7 @@
 mod bucket;
 mod directory;
 mod http;
+mod settings;
 
 use bytes::Bytes;
 

@@ -148,8 +148,71 @@ fn settings_that_make_no_url_are_refused() {
     for value in ["localhost:5999", "", "http://", "ftp://localhost"] {
         check("AWS_ENDPOINT_URL", value, "a URL");
     }
+    for value in ["http://127.0.0.1:99999", "http://1.2.3.999", "http://a/?b"] {
+        check("AWS_ENDPOINT_URL", value, "a URL");
+    }
     check("AWS_ENDPOINT_URL_S3", "localhost", "a URL");
     check("AWS_REGION", "eu west", "the name of a region");
+    check("AWS_DEFAULT_REGION", "eu\n", "the name of a region");
+    for variable in ["AWS_METADATA_ENDPOINT", "AWS_ENDPOINT_URL_STS"] {
+        check(variable, "localhost", "a URL");
+    }
+    check("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://a b", "a URL");
+    check("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/a b", "a path");
+}
+
+#[test]
+fn keys_that_make_no_header_are_refused_without_showing_them() {
+    let check = |variable: &str, value: &str, expected: &str| {
+        let mut query = fleet();
+        query.args(["query", "s3://profiles"]).envs(CREDENTIALS);
+        // Nobody is there.
+        query.env("AWS_ENDPOINT_URL", "http://127.0.0.1:1");
+        let output = query.env(variable, value).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+        let expected = format!("{variable} {expected}: remove it\n");
+        assert!(errors(&output).ends_with(&expected), "{}", errors(&output));
+        assert!(!errors(&output).contains("s3cr3t"), "{}", errors(&output));
+    };
+    for variable in [
+        "AWS_SESSION_TOKEN",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+    ] {
+        check(variable, "s3cr3t\n", "ends with a line end");
+        check(variable, "s3cr3t\r\n", "ends with a line end");
+    }
+    let space = "has a character that no key has, such as a space";
+    check("AWS_SESSION_TOKEN", "s3cr3t ", space);
+    check("AWS_ACCESS_KEY_ID", "kéy", space);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("token");
+    std::fs::write(&file, "s3cr3t\n").unwrap();
+    let (file, variable) = (
+        file.to_str().unwrap(),
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    );
+    check(variable, file, "ends with a line end");
+}
+
+#[test]
+fn empty_variables_are_unset_ones() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("first");
+    let server = Server::answering(&[(403, "")]);
+    let mut push = fleet();
+    push.args(["push", "--service", "shop"]).arg(recording);
+    push.arg("s3://profiles").envs(CREDENTIALS);
+    push.env("AWS_ENDPOINT_URL", format!("http://{}", server.address));
+    push.env("AWS_SESSION_TOKEN", "").env("AWS_REGION", "");
+    assert_eq!(push.output().unwrap().status.code(), Some(1));
+    let request = server.next();
+    assert_eq!(request.header("x-amz-security-token"), None);
+    let signed = request.header("authorization").unwrap();
+    assert!(signed.contains("/us-east-1/s3/"), "{signed}");
 }
 
 #[test]
