@@ -162,20 +162,17 @@ impl Client {
         };
         let response = request.send(body).map_err(unreachable)?;
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
+        let kind = response.headers().get("content-type").cloned();
         let message = match response.status() {
             status if status.is_redirection() => redirect(&response),
             status if status.is_success() => {
                 let body = read(response).map_err(unreachable)?;
-                if !is_page(&body) {
-                    return Ok(body);
+                match page(kind.as_ref(), &body) {
+                    None => return Ok(body),
+                    Some(page) => page,
                 }
-                "a web page".to_owned()
             }
-            _ => {
-                let message = read(response).unwrap_or_default();
-                let message = String::from_utf8_lossy(&message);
-                message.trim().chars().take(300).collect()
-            }
+            _ => excerpt(&read(response).unwrap_or_default()),
         };
         let error = HttpError::Refused {
             url: url.to_owned(),
@@ -209,9 +206,24 @@ pub(crate) fn redirect<B>(response: &Response<B>) -> String {
     }
 }
 
-/// Whether a body is a page for people, or XML: no receiver answers a profile with one.
-fn is_page(body: &[u8]) -> bool {
-    body.trim_ascii_start().starts_with(b"<")
+/// What a body is if it is for people, as the page of a login is. Receivers answer a profile with
+/// nothing, with a message of protobuf, or with `{}`, which is `text/plain` where nobody says so.
+pub(crate) fn page(kind: Option<&HeaderValue>, body: &[u8]) -> Option<String> {
+    let is_text = match kind.map(HeaderValue::as_bytes) {
+        Some(kind) => kind.to_ascii_lowercase().starts_with(b"text/"),
+        None => true,
+    };
+    match body.trim_ascii_start() {
+        [b'<', ..] => Some("a web page".to_owned()),
+        [] | [b'{', ..] => None,
+        text => is_text.then(|| format!("a text: {}", excerpt(text))),
+    }
+}
+
+/// The beginning of a text.
+fn excerpt(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.trim().chars().take(300).collect()
 }
 
 fn read(response: Response<Body>) -> Result<Vec<u8>, ureq::Error> {
@@ -236,5 +248,32 @@ fn after_colon(message: &str) -> String {
     match message {
         "" => String::new(),
         message => format!(": {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_for_people_are_no_answers() {
+        let of = |kind: Option<&'static str>, body: &[u8]| {
+            page(kind.map(HeaderValue::from_static).as_ref(), body)
+        };
+        let (text, protobuf) = (
+            Some("Text/Plain; charset=utf-8"),
+            Some("application/x-protobuf"),
+        );
+        let log_in = Some("a text: Please log in".to_owned());
+        assert_eq!(of(text, b"Please log in\n"), log_in);
+        assert_eq!(of(None, b"Please log in"), log_in);
+        assert_eq!(of(Some("text/html"), b"Please log in"), log_in);
+        for kind in [None, text, protobuf] {
+            assert_eq!(of(kind, b"\n<html>").as_deref(), Some("a web page"));
+            assert_eq!(of(kind, b""), None);
+            assert_eq!(of(kind, b"{}"), None);
+        }
+        // Of a profile that is accepted with a message.
+        assert_eq!(of(protobuf, b"\x0a\x04\x12\x02ok"), None);
     }
 }

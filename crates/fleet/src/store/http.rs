@@ -16,7 +16,7 @@ use object_store::client::{
 };
 use ureq::{Agent, Body};
 
-use crate::http::redirect;
+use crate::http::{page, redirect};
 
 /// Makes clients.
 #[derive(Debug)]
@@ -56,11 +56,10 @@ impl HttpService for Client {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         let request = http::Request::from_parts(parts, &body[..]);
-        let lists = request
-            .uri()
-            .query()
-            .unwrap_or_default()
-            .contains("list-type=2");
+        let query = request.uri().query().unwrap_or_default();
+        let lists = query.contains("list-type=2");
+        // Other requests, as those for credentials, are answered with texts.
+        let stores = request.headers().contains_key(http::header::IF_NONE_MATCH);
         let response = self.0.run(request).map_err(failed)?;
         if response.status().is_redirection() && response.headers().contains_key("location") {
             let message = format!("{}: {}", response.status().as_u16(), redirect(&response));
@@ -71,6 +70,14 @@ impl HttpService for Client {
         // object_store takes a page for a list of nothing.
         if lists && parts.status.is_success() && !is_list(&body) {
             let message = "the request for a list with none".to_owned();
+            return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));
+        }
+        let kind = parts.headers.get("content-type");
+        if stores
+            && parts.status.is_success()
+            && let Some(page) = page(kind, &body)
+        {
+            let message = format!("the request to store a file with {page}");
             return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));
         }
         let body = Full::new(body).map_err(|never| match never {});

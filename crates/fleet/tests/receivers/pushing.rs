@@ -171,7 +171,7 @@ fn opentelemetry_decodes_our_otlp_profiles() {
         return;
     }
     let session = Session::new();
-    let server = Server::answering(&[(503, "busy"), (200, "")]);
+    let server = Server::answering(&[(503, "busy"), (200, "{}")]);
     let url = format!("otlp+http://{}", server.address);
     let environment = [(
         "OTEL_EXPORTER_OTLP_HEADERS",
@@ -214,10 +214,12 @@ fn refusals_say_why() {
     }
     let session = Session::new();
     let check = |answers: &[(u16, &'static str)], expected: &str| {
-        let server = Server::answering(answers);
-        let pushed = session.push(&format!("pyroscope+http://{}", server.address), &[]);
-        assert!(!pushed.status.success());
-        assert!(errors(&pushed).contains(expected), "{}", errors(&pushed));
+        for receiver in ["pyroscope", "otlp"] {
+            let server = Server::answering(answers);
+            let pushed = session.push(&format!("{receiver}+http://{}", server.address), &[]);
+            assert!(!pushed.status.success(), "{expected}");
+            assert!(errors(&pushed).contains(expected), "{}", errors(&pushed));
+        }
     };
     check(&[(400, "no such format")], "answers 400: no such format");
     check(
@@ -230,6 +232,10 @@ fn refusals_say_why() {
         "answers 302: it redirects to /login, which prof does not follow (is this the receiver's",
     );
     check(&[(200, "\n<!doctype html>")], "answers 200: a web page (");
+    check(
+        &[(200, "Please log in")],
+        "answers 200: a text: Please log in (is this the receiver's",
+    );
     let headers = [("OTEL_EXPORTER_OTLP_HEADERS", "a b=c")];
     let malformed = errors(&session.push("otlp+http://127.0.0.1:1", &headers));
     let expected = "the environment sets a malformed header \"a b\"";

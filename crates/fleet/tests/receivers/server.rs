@@ -100,8 +100,11 @@ fn answer(stream: &mut TcpStream, (status, text): (u16, &str)) {
         300..=399 => "location: /login\r\n",
         _ => "",
     };
-    let answer =
-        format!("HTTP/1.1 {status} So\r\n{location}content-length: {length}\r\n\r\n{text}");
+    // Servers in Go call a text so, unless told otherwise, and stores name a file's version.
+    let headers = "content-type: text/plain; charset=utf-8\r\netag: \"1\"\r\n";
+    let answer = format!(
+        "HTTP/1.1 {status} So\r\n{location}{headers}content-length: {length}\r\n\r\n{text}"
+    );
     // A killed client does not listen.
     let _ = stream.write_all(answer.as_bytes());
 }
