@@ -44,6 +44,10 @@ pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
             for error in &done.failed {
                 say(&format!("error: {error}"));
             }
+            if done.unfinished > 0 {
+                let unfinished = counted(done.unfinished as u64, "unfinished file");
+                say(&format!("removed {unfinished} of killed pushes"));
+            }
             match done.before {
                 0 if !done.failed.is_empty() => {}
                 0 => say("nothing to compact: each partition has one file"),
@@ -129,6 +133,13 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(
             out,
             "{partitions} of several files: `prof data compact` merges them"
+        )?;
+    }
+    if health.unfinished > 0 {
+        let unfinished = counted(health.unfinished as u64, "unfinished file");
+        writeln!(
+            out,
+            "{unfinished} of killed pushes, which nobody reads: `prof data compact` removes that"
         )?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use prof_filemap::MappedFile;
@@ -26,6 +27,11 @@ impl AsRef<[u8]> for Mapped {
 }
 
 impl Directory {
+    /// What the name of a file begins with while it is written.
+    const NEW: &str = ".new-";
+    /// Nobody writes a file for so long, whatever the clocks of the machines say.
+    const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
+
     pub(super) fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -44,7 +50,7 @@ impl Directory {
             let folder = path.parent().unwrap_or(&self.root);
             fs::create_dir_all(folder)?;
             let mut new = tempfile::Builder::new()
-                .prefix(".new-")
+                .prefix(Self::NEW)
                 .tempfile_in(folder)?;
             new.write_all(bytes)?;
             let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
@@ -69,6 +75,23 @@ impl Directory {
     }
 
     pub(super) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        self.find(folder, |name| !name.starts_with(b"."))
+    }
+
+    /// The files that killed processes have not completed.
+    pub(super) fn unfinished(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        let mut found = self.find(folder, |name| name.starts_with(Self::NEW.as_bytes()))?;
+        found.retain(|entry| {
+            let written = self.root.join(&entry.path).metadata();
+            let written = written.and_then(|metadata| metadata.modified());
+            let age = written.map(|written| SystemTime::now().duration_since(written));
+            matches!(age, Ok(Ok(age)) if age > Self::LEFT)
+        });
+        Ok(found)
+    }
+
+    /// The files below a folder whose names `fit`.
+    fn find(&self, folder: &str, fit: impl Fn(&[u8]) -> bool) -> Result<Vec<Entry>, Error> {
         let mut found = Vec::new();
         let mut folders = vec![self.root.join(folder)];
         while let Some(folder) = folders.pop() {
@@ -82,7 +105,7 @@ impl Directory {
                     let kind = entry.file_type()?;
                     if kind.is_dir() {
                         folders.push(entry.path());
-                    } else if kind.is_file() {
+                    } else if kind.is_file() && fit(entry.file_name().as_encoded_bytes()) {
                         found.extend(self.entry(&entry.path())?);
                     }
                 }
@@ -96,12 +119,9 @@ impl Directory {
         Ok(found)
     }
 
-    /// `None` if it is not a file of a data set: files that are being written have other names, and
-    /// may be removed.
+    /// `None` if its path is no text, or if it was removed.
     fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
-        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-        let inside = path.strip_prefix(&self.root).ok().and_then(Path::to_str);
-        let Some(inside) = inside.filter(|_| !name.starts_with(b".")) else {
+        let Some(inside) = path.strip_prefix(&self.root).ok().and_then(Path::to_str) else {
             return Ok(None);
         };
         match path.metadata() {

@@ -103,6 +103,17 @@ impl Store {
         Ok(entries)
     }
 
+    /// The files below a folder that killed processes have not completed. A bucket has none.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) fn unfinished(&self, folder: &str) -> Result<Vec<Entry>, Error> {
+        match self {
+            Self::Directory(directory) => directory.unfinished(folder),
+            Self::Bucket(_) => Ok(Vec::new()),
+        }
+    }
+
     /// The bytes of a file; `None` if it was removed.
     ///
     /// # Errors

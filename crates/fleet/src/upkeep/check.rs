@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::{complete_runs, partitions};
+use super::{complete_runs, partitions, unfinished};
 use crate::dataset::{Partition, read_bounded, table_prefix};
 use crate::error::{Error, reason};
 use crate::run::RunId;
@@ -33,6 +33,8 @@ pub(crate) struct Health {
     pub(crate) mismatches: Vec<Mismatch>,
     /// Partitions of several files.
     pub(crate) scattered: usize,
+    /// Files that killed processes have not completed. Nobody reads them.
+    pub(crate) unfinished: usize,
 }
 
 /// A run of which there are more or fewer samples than its row says.
@@ -127,6 +129,7 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         health.unused_stacks += unused.count() as u64;
     }
     health.strays = strays(store)?;
+    health.unfinished = unfinished(store)?.len();
     health.mismatches = known.mismatches();
     health.repeated = known.repeated();
     Ok(health)

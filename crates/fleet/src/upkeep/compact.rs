@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::{complete_runs, partitions};
+use super::{complete_runs, partitions, unfinished};
 use crate::dataset::{MOST_BYTES, Partition, content_name, read_bounded};
 use crate::error::Error;
 use crate::run::RunId;
@@ -18,6 +18,8 @@ pub(crate) struct Compacted {
     pub(crate) before: usize,
     /// The number of files that replace them.
     pub(crate) after: usize,
+    /// The number of removed files that killed processes have not completed.
+    pub(crate) unfinished: usize,
     /// Why partitions are unchanged.
     pub(crate) failed: Vec<Error>,
 }
@@ -37,6 +39,10 @@ pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     }
     for (partition, files) in mergeable(store, Table::Stacks)? {
         done.add(merge_stacks(store, &partition, &files))?;
+    }
+    for entry in unfinished(store)? {
+        store.delete(&entry.path)?;
+        done.unfinished += 1;
     }
     Ok(done)
 }

@@ -33,3 +33,12 @@ fn complete_runs(store: &Store) -> Result<HashSet<String>, Error> {
     };
     Ok(files.iter().filter_map(name).collect())
 }
+
+/// The files of all tables that killed processes have not completed.
+fn unfinished(store: &Store) -> Result<Vec<Entry>, Error> {
+    let mut found = Vec::new();
+    for table in [Table::Runs, Table::Samples, Table::Stacks] {
+        found.extend(store.unfinished(&table_prefix(table))?);
+    }
+    Ok(found)
+}

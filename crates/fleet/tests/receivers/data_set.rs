@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 use prof_events::names::Catalog;
 use prof_events::{CallGraph, GroupRequest};
@@ -237,6 +238,39 @@ fn killed_pushes_change_nothing() {
         assert_eq!((whole("samples"), whole("runs")), (1, 1), "{number}");
     }
     assert!(midway > 0, "no push was killed midway");
+}
+
+#[test]
+fn files_of_killed_pushes_are_removed_once_they_are_old() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    session.pushed(&session.record("recording"), "a");
+    let folder = session.files("samples")[0].parent().unwrap().to_owned();
+    // What a push leaves behind that is killed while it writes.
+    let (old, new) = (folder.join(".new-old"), folder.join(".new-new"));
+    fs::write(&old, "PAR1").unwrap();
+    fs::write(&new, "PAR1").unwrap();
+    let two_days = Duration::from_secs(2 * 24 * 60 * 60);
+    let file = fs::File::options().write(true).open(&old).unwrap();
+    file.set_modified(SystemTime::now() - two_days).unwrap();
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(0), "{text}");
+    assert!(
+        text.contains("\n1 unfinished file of killed pushes"),
+        "{text}"
+    );
+    let (status, text) = session.data("compact");
+    assert_eq!(status, Some(0), "{text}");
+    assert!(
+        text.contains("removed 1 unfinished file of killed pushes"),
+        "{text}"
+    );
+    // Another push may be writing this one.
+    assert!(new.exists() && !old.exists());
+    let (_, text) = session.data("check");
+    assert!(!text.contains("unfinished"), "{text}");
 }
 
 /// How many files and folders a folder has, at all depths.
