@@ -190,7 +190,7 @@ fn a_receiver_that_hangs_does_not_hold_up_the_end() {
     kill_process(Pid::from_child(&collect), Signal::TERM).unwrap();
     let collected = collect.wait_with_output().unwrap();
     let said = errors(&collected);
-    assert!(collected.status.success(), "{said}");
+    assert!(collected.status.success(), "{}: {said}", collected.status);
     let expected = "in the spool: pushing takes more than 10 s";
     assert!(said.contains("left ") && said.contains(expected), "{said}");
     assert!(!session.spool().is_empty());
