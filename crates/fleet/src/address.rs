@@ -3,7 +3,7 @@
 use crate::dataset::DataSet;
 use crate::destination::Destination;
 use crate::error::Error;
-use crate::http::is_http;
+use crate::http::is_base;
 use crate::otlp::Otlp;
 use crate::pyroscope::Pyroscope;
 use crate::store::Store;
@@ -17,7 +17,7 @@ pub(crate) fn open(url: &str) -> Result<Box<dyn Destination + Send>, Error> {
         url: url.to_owned(),
     };
     match url.split_once('+') {
-        Some(("pyroscope" | "otlp", base)) if !is_http(base) => Err(none()),
+        Some(("pyroscope" | "otlp", base)) if !is_base(base) => Err(none()),
         Some(("pyroscope", base)) => Ok(Box::new(Pyroscope::new(base)?)),
         Some(("otlp", base)) => Ok(Box::new(Otlp::new(base)?)),
         _ => Ok(Box::new(DataSet::new(Store::open(url)?.ok_or_else(none)?))),
@@ -39,6 +39,15 @@ mod tests {
             check(url, false);
         }
         for url in ["s3://", "s3:///x", "s3://a b/x", "http://host", "s3:x"] {
+            check(url, false);
+        }
+        for url in ["s3://../x", "s3://a/../x", "s3://a/x//y", "s3://a/x\n"] {
+            check(url, false);
+        }
+        for url in [
+            "otlp+http://host/profiles?key=1",
+            "pyroscope+http://host/#a",
+        ] {
             check(url, false);
         }
         for url in ["pyroscope+http://", "otlp+https://:4318", "otlp+http://a b"] {

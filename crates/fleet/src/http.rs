@@ -196,6 +196,11 @@ pub(crate) fn is_http(url: &str) -> bool {
     })
 }
 
+/// Whether this is the address of a server, to which paths may be added.
+pub(crate) fn is_base(url: &str) -> bool {
+    is_http(url) && !url.contains(['?', '#'])
+}
+
 /// Where a response redirects to, for people.
 pub(crate) fn redirect<B>(response: &Response<B>) -> String {
     let location = response.headers().get("location");

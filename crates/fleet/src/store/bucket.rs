@@ -30,10 +30,11 @@ impl Bucket {
     pub(super) fn open(address: &str) -> Result<Option<Self>, Error> {
         let (bucket, prefix) = address.split_once('/').unwrap_or((address, ""));
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-        if bucket.is_empty() || !bucket.bytes().all(is_plain) {
+        let is_name = bucket.starts_with(|first: char| first.is_ascii_alphanumeric());
+        let prefix = prefix.trim_matches('/');
+        if !is_name || !bucket.bytes().all(is_plain) || Path::parse(prefix).is_err() {
             return Ok(None);
         }
-        let prefix = prefix.trim_matches('/');
         let store = settings::from_environment()?
             .with_bucket_name(bucket)
             .with_conditional_put(S3ConditionalPut::ETagMatch)

@@ -9,7 +9,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey as Key};
 use url::Url;
 
 use crate::error::Error;
-use crate::http::is_http;
+use crate::http::{is_base, is_http};
 
 /// The settings that the environment has.
 ///
@@ -44,7 +44,7 @@ fn check(key: &Key, variable: &str, value: &str) -> Result<(), Error> {
         expected,
     };
     match key {
-        Key::Endpoint | Key::S3Endpoint if !is_endpoint(value) => {
+        Key::Endpoint | Key::S3Endpoint if !(is_base(value) && is_url(value)) => {
             Err(setting("a URL, such as https://s3.example.org"))
         }
         Key::Region | Key::DefaultRegion if !is_region(value) => {
@@ -83,11 +83,6 @@ fn malformed(variable: &str, value: &str) -> Error {
             false => "has a character that no key has, such as a space",
         },
     }
-}
-
-/// Whether a path may be added.
-fn is_endpoint(text: &str) -> bool {
-    is_url(text) && !text.contains(['?', '#'])
 }
 
 /// Whether both libraries that read it take it for a URL.
