@@ -1,5 +1,6 @@
 //! HTTP requests: retries, and the messages of refusals.
 
+use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
@@ -231,9 +232,12 @@ fn excerpt(text: &[u8]) -> String {
     text.trim().chars().take(300).collect()
 }
 
-fn read(response: Response<Body>) -> Result<Vec<u8>, ureq::Error> {
-    let body = response.into_body().into_with_config();
-    body.limit(Client::LONGEST_ANSWER).read_to_vec()
+/// The beginning of the body: pages of logins are long.
+fn read(mut response: Response<Body>) -> Result<Vec<u8>, ureq::Error> {
+    let mut body = Vec::new();
+    let reader = response.body_mut().as_reader();
+    reader.take(Client::LONGEST_ANSWER).read_to_end(&mut body)?;
+    Ok(body)
 }
 
 fn retry_after(response: &Response<Body>) -> Option<Duration> {

@@ -236,6 +236,8 @@ fn refusals_say_why() {
         &[(200, "Please log in")],
         "answers 200: a text: Please log in (is this the receiver's",
     );
+    let page: &str = Box::leak(format!("<html>{}", " ".repeat(100_000)).into());
+    check(&[(200, page)], "answers 200: a web page (");
     let headers = [("OTEL_EXPORTER_OTLP_HEADERS", "a b=c")];
     let malformed = errors(&session.push("otlp+http://127.0.0.1:1", &headers));
     let expected = "the environment sets a malformed header \"a b\"";
