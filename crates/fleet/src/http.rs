@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use ureq::http::{HeaderName, HeaderValue, Response, Uri};
 use ureq::{Agent, Body};
+use url::Url;
 
 /// Posts to one receiver.
 pub(crate) struct Client {
@@ -156,7 +157,7 @@ impl Client {
         }
         let unreachable = |cause| Failed {
             error: HttpError::Unreachable {
-                url: url.to_owned(),
+                url: without_password(url),
                 cause: Box::new(cause),
             },
             retry_after: None,
@@ -176,7 +177,7 @@ impl Client {
             _ => excerpt(&read(response).unwrap_or_default()),
         };
         let error = HttpError::Refused {
-            url: url.to_owned(),
+            url: without_password(url),
             status,
             message,
             advice: match status {
@@ -186,6 +187,18 @@ impl Client {
             },
         };
         Err(Failed { error, retry_after })
+    }
+}
+
+/// A URL for messages, which logs keep.
+pub(crate) fn without_password(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(mut shown) if shown.password().is_some() => {
+            // Any URL with a password has a host.
+            let _ = shown.set_password(None);
+            shown.into()
+        }
+        _ => url.to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ use prof_report::format::otlp::{self, Identity};
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
-use crate::http::{Client, HttpError};
+use crate::http::{Client, HttpError, without_password};
 use crate::run::Run;
 
 /// A receiver: the OpenTelemetry Collector, Parca, Pyroscope and others.
@@ -59,7 +59,7 @@ impl Destination for Otlp {
             let answer = self.client.post(&self.url, &headers, &gzipped(&body))?;
             if let Some(message) = otlp::rejection(&answer) {
                 return Err(Error::Rejected {
-                    url: self.url.clone(),
+                    url: without_password(&self.url),
                     message,
                 });
             }

@@ -248,4 +248,13 @@ fn refusals_say_why() {
         "{}",
         errors(&nowhere)
     );
+    for receiver in ["pyroscope", "otlp"] {
+        let server = Server::answering(&[(401, "")]);
+        for address in ["127.0.0.1:1", &server.address.to_string()] {
+            let pushed = session.push(&format!("{receiver}+http://ann:s3cr3t@{address}"), &[]);
+            let said = errors(&pushed);
+            assert!(said.contains("http://ann@127.0.0.1:"), "{said}");
+            assert!(!said.contains("s3cr3t"), "{said}");
+        }
+    }
 }
