@@ -151,20 +151,28 @@ impl Spool {
     /// # Errors
     /// It is larger than the spool, or the folder cannot be written.
     pub(crate) fn add(&self, recording: &Path, run: RunId, origin: &Origin) -> Result<(), Error> {
+        let path = self.folder.join(format!("{}.{run}", Self::RECORDING));
         let copy = || -> io::Result<bool> {
             if fs::metadata(recording)?.len() > self.most_bytes {
                 return Ok(false);
             }
-            let path = self.folder.join(format!("{}.{run}", Self::RECORDING));
             fs::write(origin_of(&path), serde_json::to_vec(origin)?)?;
             // It is renamed when it is complete.
             let new = self.folder.join(Self::NEW);
             fs::copy(recording, &new)?;
             File::open(&new)?.sync_all()?;
-            fs::rename(new, path)?;
+            fs::rename(new, &path)?;
             Ok(true)
         };
-        match copy().map_err(|source| self.unusable(source))? {
+        let copied = copy();
+        if copied.is_err() {
+            // The disk may be full. The first error is the one to report.
+            let _ = fs::remove_file(self.folder.join(Self::NEW));
+            if !path.exists() {
+                let _ = fs::remove_file(origin_of(&path));
+            }
+        }
+        match copied.map_err(|source| self.unusable(source))? {
             true => self.drop_oldest(),
             false => Err(Error::SpoolTooSmall {
                 path: recording.to_owned(),
@@ -415,6 +423,10 @@ mod tests {
         };
         assert!(spool.push_all(push).is_err());
         assert_eq!(services(), [Some("service-3".into())]);
+        // As on a full disk, the recording is there in part.
+        let unreadable = Path::new("/proc/self/mem");
+        let failed = spool.add(unreadable, RunId([5; 16]), &origin("service-5"));
+        assert!(matches!(failed, Err(Error::Spool { .. })), "{failed:?}");
         spool.push_all(|_| Ok(())).expect("pushed");
         assert_eq!(
             fs::read_dir(&folder).expect("readable").count(),
