@@ -55,6 +55,34 @@ fn several_events_each_with_its_own_rate_and_weight() {
     assert!(of("cpu-clock/freq=1999/").0 > 200, "{weights:?}");
 }
 
+/// The kernel says the next period in each sample, which may be much longer than the last one.
+#[test]
+fn page_faults_at_a_frequency_are_never_weighed_as_more_than_there_were() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    let calls = session.install(&calls());
+    let calls = calls.to_str().unwrap();
+    let together = format!("{calls} 3000 0 & {calls} 3000 0 & {calls} 3000 0; wait");
+    let burst = [calls, "300", "0"];
+    let long = [calls, "60000", "0"];
+    for command in [&burst[..], &long, &["sh", "-c", &together]] {
+        let recorded = session.record(&["-e", "page-faults:u", "-F", "999"], command);
+        let report = recorded.report(&["--json", "-"]).stdout;
+        let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+        let coverage = report["quality"]["coverage"].as_array().unwrap();
+        let faults: u64 = coverage.iter().filter_map(|one| one["used"].as_u64()).sum();
+        let weights = weights(&recorded.file);
+        let (samples, sum) = weights["page-faults:u"];
+        assert!((samples..=faults).contains(&sum), "{weights:?} of {faults}");
+        assert!(
+            command != long || sum > faults * 3 / 4,
+            "{weights:?} of {faults}"
+        );
+    }
+}
+
 #[test]
 fn two_events_of_one_name_are_told_apart() {
     let session = Session::new();

@@ -182,8 +182,7 @@ fn session(
     rings: &[EventDescription],
     live: Arc<LiveReadings>,
 ) -> Result<Session, Error> {
-    let mut written: Vec<EventDescription> = Vec::new();
-    let mut events = Vec::new();
+    let (mut written, mut events) = (Vec::<EventDescription>::new(), Vec::new());
     for (event, ring) in opened.events.iter().zip(rings) {
         let stacks = match event.setup.stacks {
             Stacks::Dump(_) if options.unwind => StackWork::Unwind,
@@ -218,6 +217,7 @@ fn session(
             attr,
             stacks,
             weight,
+            periods: event.setup.says_next_period().then(Default::default),
         });
     }
     let output = OutputFiles::create(options, written, settings(opened, options))?;
@@ -227,15 +227,15 @@ fn session(
         probes: ProbeCoverage::new(opened),
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
-    let session = Session::new(SessionInput {
+    Ok(Session::new(SessionInput {
         format: RecordFormat::new(rings)?,
         events,
         output,
         trackers,
         chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
         live,
-    });
-    Ok(session.stored(&options.storage))
+    })
+    .stored(&options.storage))
 }
 
 /// The attribute of samples that this crate has unwound and weighed.

@@ -8,7 +8,7 @@ use perf_event_open_sys::bindings::{
     PERF_SAMPLE_BRANCH_NO_FLAGS, PERF_SAMPLE_BRANCH_STACK, PERF_SAMPLE_BRANCH_USER,
     PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP,
     PERF_SAMPLE_PERIOD, PERF_SAMPLE_READ, PERF_SAMPLE_REGS_INTR, PERF_SAMPLE_REGS_USER,
-    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
+    PERF_SAMPLE_STACK_USER, PERF_SAMPLE_STREAM_ID, PERF_SAMPLE_TID, PERF_SAMPLE_TIME,
 };
 
 use crate::attr::arch;
@@ -275,8 +275,13 @@ impl Setup {
     /// Whether samples contain their period. If they do, the kernel ignores the period of software
     /// events and probes and delivers every hit (perf_swevent_event).
     pub(crate) fn says_period(&self) -> bool {
-        let ignored = !self.spec.family.is_hardware() && !self.spec.is_clock();
-        !(ignored && matches!(self.sampling, Sampling::Period(2..)))
+        !(self.spec.is_counted_by_kernel() && matches!(self.sampling, Sampling::Period(2..)))
+    }
+
+    /// Whether a sample says the period that begins with it, not its own (perf_swevent_overflow).
+    /// If so, it also says which thread's event took it.
+    pub fn says_next_period(&self) -> bool {
+        self.spec.is_counted_by_kernel() && matches!(self.sampling, Sampling::Hertz(_))
     }
 
     /// Copies the settings that a group must share from its opened leader.
@@ -315,6 +320,9 @@ impl Setup {
         attr.read_format = PERF_FORMAT_ID as u64;
         if self.says_period() {
             attr.sample_type |= PERF_SAMPLE_PERIOD as u64;
+        }
+        if self.says_next_period() {
+            attr.sample_type |= PERF_SAMPLE_STREAM_ID as u64;
         }
         if self.reads_group {
             attr.sample_type |= PERF_SAMPLE_READ as u64;

@@ -41,6 +41,11 @@ impl EventSpec {
         Some(spec)
     }
 
+    /// Whether the kernel itself counts how often it happens: no hardware does, and it is no clock.
+    pub(crate) fn is_counted_by_kernel(&self) -> bool {
+        !self.family.is_hardware() && !self.is_clock()
+    }
+
     /// Whether the count is a time in nanoseconds.
     pub fn is_clock(&self) -> bool {
         const SOFTWARE: u32 = perf_event_open_sys::bindings::PERF_TYPE_SOFTWARE;

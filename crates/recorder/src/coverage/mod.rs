@@ -76,13 +76,13 @@ impl CoverageTracker {
         (self.event.clone(), self.unsampled.clone())
     }
 
-    /// Adds a sample and returns its weight.
-    pub(crate) fn sample(&mut self, sample: &Sample<'_>) -> u64 {
+    /// Adds a sample of this period and returns its weight.
+    pub(crate) fn sample(&mut self, sample: &Sample<'_>, period: u64) -> u64 {
         match sample.id {
             Some(id) if self.owners.contains_key(&id) => {
-                self.weigh((sample.pid, sample.tid), id, sample.period)
+                self.weigh((sample.pid, sample.tid), id, period)
             }
-            _ => sample.period,
+            _ => period,
         }
     }
 

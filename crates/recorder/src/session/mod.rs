@@ -3,6 +3,7 @@
 pub(crate) mod allocation;
 pub(crate) mod duplicates;
 pub(crate) mod module_hits;
+pub(crate) mod next_periods;
 pub(crate) mod priority;
 pub(crate) mod python;
 pub(crate) mod runtime_finder;
@@ -103,6 +104,8 @@ pub(crate) struct SessionEvent {
     pub(crate) stacks: StackWork,
     /// How its samples are weighed.
     pub(crate) weight: Weight,
+    /// What its samples stand for, if they say the period that begins with them.
+    pub(crate) periods: Option<next_periods::NextPeriods>,
 }
 
 /// What to do with the stacks of samples.

@@ -21,7 +21,7 @@ impl Session {
         sample: &Sample<'_>,
         entry: BatchEntry<'_>,
     ) -> Result<(), WriteError> {
-        let Some(event) = self.events.get(sample.event) else {
+        let Some(event) = self.events.get_mut(sample.event) else {
             return Ok(());
         };
         if let Content::BlockedSample { since } = entry.content {
@@ -41,7 +41,11 @@ impl Session {
             // for nothing but samples.
             return Ok(());
         }
-        let period = self.trackers.lifetimes.sample(sample);
+        let period = match &mut event.periods {
+            Some(periods) => periods.ended(sample.stream_id, sample.period),
+            None => sample.period,
+        };
+        let period = self.trackers.lifetimes.sample(sample, period);
         if let StackWork::Keep(end) = event.stacks {
             self.chain.clear();
             self.chain.push(sample.ip);
