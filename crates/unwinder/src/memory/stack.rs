@@ -302,6 +302,12 @@ impl<'a> Stack<'a> {
     /// Reads memory that does not continue the dump: the stack under a signal handler that runs on
     /// its own. It checks that the place in the dump that led there has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
+        if self.dump.bytes.is_empty() {
+            // The stack was not in memory yet: a page fault there. Nothing tells whether the
+            // target's memory is still of that moment.
+            self.fill(address & !15, address)?;
+            return Err(StackEnd::Stale);
+        }
         // In the same mapping, it may as well be the end of a large frame.
         let own = self.memory.mapping(self.dump.start);
         self.left_dump |= !own.is_some_and(|own| own.contains(&address));

@@ -141,6 +141,33 @@ fn a_changed_seam_is_not_believed() {
     }
 }
 
+/// The kernel copies nothing of a stack whose page is not in memory yet. What the target has there
+/// later may be of other callers, even if each call leads to the function below.
+#[test]
+fn nothing_joins_an_empty_dump() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
+    let mut stopped = stop("recursion.c", &["100", "x"], 8 << 10);
+    for sample in &stopped.samples.samples {
+        let mut frames = Vec::new();
+        let unwound = Unwinder::new(LocalFiles).unwind(
+            &stopped.samples.target(sample),
+            &UserState {
+                registers: &sample.registers,
+                dump: StackDump {
+                    bytes: &[],
+                    full: false,
+                    ..sample.dump()
+                },
+            },
+            &mut stopped.memory,
+            &mut frames,
+        );
+        assert_eq!((unwound.end, frames.len()), (StackEnd::Stale, 1));
+    }
+}
+
 /// At an entry to the kernel, it copies the stack from where it was at the entry before.
 #[test]
 fn the_copy_may_start_elsewhere_than_at_the_stack_pointer() {
