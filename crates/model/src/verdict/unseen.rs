@@ -1,6 +1,8 @@
 //! Why a recording has no samples of what ran.
 
-use super::more_samples;
+use super::remedy::{self, Cause};
+use super::{more_samples, samples_in};
+use crate::coverage::Coverage;
 use crate::quality::Quality;
 use crate::unseen::UnseenProcesses;
 
@@ -37,6 +39,15 @@ impl Quality {
         ))
     }
 
+    /// How many threads did work that is enough for samples, but each of them too little.
+    fn short_threads(&self) -> Option<String> {
+        let Coverage { threads, used, .. } = Coverage::total(&self.coverage);
+        let by_clock = self.settings.as_ref().is_some_and(|known| known.by_clock);
+        let is_enough = by_clock && samples_in(used, self) > 0 && self.losses.samples() == 0;
+        (is_enough && threads > 1)
+            .then(|| format!("each of the {threads} threads used too little CPU time"))
+    }
+
     /// Why there are no samples, and the remedy.
     pub fn why_no_samples(&self) -> String {
         let unseen = &self.unseen;
@@ -46,6 +57,9 @@ impl Quality {
         }
         let known = self.protected_program().or_else(|| left_running(unseen));
         let known = known.or_else(|| self.why_probes_were_not_hit());
+        if let (None, Some(short)) = (&known, self.short_threads()) {
+            return format!("{short}{}", remedy::ending(Cause::FewSamples, self));
+        }
         known.unwrap_or_else(|| {
             let why = match (self.losses.samples(), self.every_event) {
                 (0, true) => "the event did not happen",
@@ -123,6 +137,33 @@ mod tests {
         };
         check_remedy(false, "; record all CPUs as root (-a)");
         check_remedy(true, "; record all CPUs (-a)");
+    }
+
+    #[test]
+    fn many_threads_that_are_too_short_for_samples_did_not_use_too_little_together() {
+        let check = |threads, used, expected: &str| {
+            let settings = RecordingSettings {
+                rate: Some(5),
+                by_clock: true,
+                max_rate: 100_000,
+                ..RecordingSettings::default()
+            };
+            let why = Quality {
+                settings: Some(settings),
+                coverage: vec![Coverage {
+                    threads,
+                    used,
+                    ..Coverage::default()
+                }],
+                ..Quality::default()
+            }
+            .why_no_samples();
+            assert!(why.starts_with(expected), "{why}");
+        };
+        let each = "each of the 961 threads used too little CPU time; use a higher rate (-F)";
+        check(961, 1_500_000_000, each);
+        check(961, 199_000_000, "the target used too little CPU time, or");
+        check(1, 1_500_000_000, "the target used too little CPU time, or");
     }
 
     #[test]

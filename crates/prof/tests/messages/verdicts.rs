@@ -123,6 +123,10 @@ const CHANGES: &[Change] = &[
         it.samples = 0;
         it.unseen.never_enabled = true;
     }),
+    ("no sample of many short threads", |it| {
+        it.samples = 0;
+        it.coverage = covered(&[("server", 2_000_000_000, 0)]);
+    }),
     ("no sample, probes in other programs", |it| {
         it.samples = 0;
         it.probes = Some(probes(1));
