@@ -17,6 +17,8 @@ pub struct WaitCoverage {
     pub seen_time: u64,
     /// The time of short waits that are counted with others of the same thread and length.
     pub placed_time: u64,
+    /// The time of the waits whose stacks are not whole, and of those counted with them.
+    pub partial_time: u64,
     /// The time for which threads were ready to run, and others had the CPUs.
     pub ready_time: u64,
 }
@@ -29,6 +31,7 @@ impl WaitCoverage {
         self.time += other.time;
         self.seen_time += other.seen_time;
         self.placed_time += other.placed_time;
+        self.partial_time += other.partial_time;
         self.ready_time += other.ready_time;
     }
 

@@ -18,13 +18,14 @@ use crate::text::{byte_size, counted};
 use coverage::{coverage, misleads, misses_most, unseen};
 use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
-use waits::{hides_much, waits};
+use waits::{hide_most, hides_much, waits, whole_time};
 
 /// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Grade {
-    /// At least 99.5 % of the stacks are whole and at most 0.1 % of the samples are lost.
+    /// At least 99.5 % of the stacks, and of the waiting time, are whole and at most 0.1 % of the
+    /// samples are lost.
     Good,
     /// Between good and bad: read it with what is missing in mind.
     Fair,
@@ -138,8 +139,9 @@ impl Verdict {
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
+        let whole = whole.min(quality.waits.map_or(1.0, whole_time));
         let grade = match Grade::of(whole, lost_share) {
-            _ if misses_most(quality) => Grade::Bad,
+            _ if misses_most(quality) || quality.waits.is_some_and(hide_most) => Grade::Bad,
             Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
             Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
             Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,

@@ -1,13 +1,26 @@
 //! How much of the time that threads did not run is known, in words.
 
-use super::percent::percent;
-use super::share;
+use super::percent::{percent, whole_shown};
+use super::{Grade, share};
 use crate::waits::WaitCoverage;
 
 /// Whether much of the waiting time has no stack.
 pub(super) fn hides_much(waits: WaitCoverage) -> bool {
     const MUCH: f64 = 0.05;
     share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MUCH)
+}
+
+/// Whether so little of the waiting time has a stack that the recording shows nothing of the rest.
+pub(super) fn hide_most(waits: WaitCoverage) -> bool {
+    const MOST: f64 = 0.5;
+    share(waits.unseen_time(), waits.time).is_some_and(|unseen| unseen > MOST)
+}
+
+/// The share of the waiting time with a stack whose stack is whole: a single wait may last longer
+/// than all others.
+pub(super) fn whole_time(waits: WaitCoverage) -> f64 {
+    let whole = waits.known_time().saturating_sub(waits.partial_time);
+    share(whole, waits.known_time()).unwrap_or(1.0)
 }
 
 /// How much of the time that threads did not run is there.
@@ -20,7 +33,14 @@ pub(super) fn waits(waits: &WaitCoverage) -> impl Iterator<Item = String> {
             duration(waits.ready_time)
         )
     });
-    seen.into_iter().chain(ready)
+    let whole = whole_time(*waits);
+    let partial = (whole < Grade::GOOD_WHOLE).then(|| {
+        format!(
+            "{} of the waiting time has a whole stack",
+            percent(whole_shown(whole))
+        )
+    });
+    seen.into_iter().chain(partial).chain(ready)
 }
 
 /// Seconds, or milliseconds if they are few.
@@ -73,7 +93,7 @@ mod tests {
                 time: 1000,
                 seen_time,
                 placed_time,
-                ready_time: 0,
+                ..WaitCoverage::default()
             });
             let verdict = Verdict::new(&quality);
             assert_eq!(verdict.grade, grade);
@@ -90,6 +110,32 @@ mod tests {
             "where the other 1 % was spent is unknown",
         );
         check(500, 400, Grade::Fair, "(10 of 50 waits)");
+        check(500, 0, Grade::Fair, "where the other 50 % was spent");
+        check(499, 0, Grade::Bad, "where the other 50.1 % was spent");
+    }
+
+    #[test]
+    fn waits_are_graded_by_their_time_too() {
+        let check = |partial_time, grade, expected: Option<&str>| {
+            let ends = [(StackEnd::Root, 999), (StackEnd::NoUnwindInfo, 1)];
+            let mut quality = quality(&ends, 0);
+            quality.waits = Some(WaitCoverage {
+                waits: 1000,
+                seen: 1000,
+                time: 6000,
+                seen_time: 6000,
+                partial_time,
+                ..WaitCoverage::default()
+            });
+            let verdict = Verdict::new(&quality);
+            let reported = verdict.problems().get(1).map(String::as_str);
+            assert_eq!((verdict.grade, reported), (grade, expected));
+        };
+        check(30, Grade::Good, None);
+        let line = "99.4 % of the waiting time has a whole stack";
+        check(36, Grade::Fair, Some(line));
+        let line = "16.7 % of the waiting time has a whole stack";
+        check(5000, Grade::Bad, Some(line));
     }
 
     #[test]

@@ -207,6 +207,19 @@ const CHANGES: &[Change] = &[
             time: 1000,
             seen_time: 800,
             placed_time: 100,
+            partial_time: 0,
+            ready_time: 0,
+        });
+    }),
+    ("a long wait without a whole stack", |it| {
+        it.stacks.insert(StackEnd::UnreadableMemory, 1);
+        it.waits = Some(WaitCoverage {
+            waits: 100,
+            seen: 100,
+            time: 1000,
+            seen_time: 1000,
+            placed_time: 0,
+            partial_time: 900,
             ready_time: 0,
         });
     }),
@@ -217,6 +230,7 @@ const CHANGES: &[Change] = &[
             time: 1_000_000_000,
             seen_time: 1_000_000_000,
             placed_time: 0,
+            partial_time: 0,
             ready_time: 600_000_000,
         });
     }),

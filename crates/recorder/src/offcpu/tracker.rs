@@ -257,6 +257,10 @@ impl BlockedState {
         seen.seen_time += length;
         let others = self.unseen.get_mut(alike).map_or(0, std::mem::take);
         seen.placed_time += others;
+        let end = outcome.note.end;
+        if end.counts() && !end.is_whole() {
+            seen.partial_time += length + others;
+        }
         Some(EndedWait {
             outcome,
             event,
@@ -365,6 +369,23 @@ mod tests {
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
         assert_eq!(seen.ready_time, 2000 - 1510);
+    }
+
+    #[test]
+    fn waits_without_a_whole_stack_are_counted_by_their_time() {
+        let mut waits = OffCpuTracker::default();
+        let ends = [
+            StackEnd::Root,
+            StackEnd::NoUnwindInfo,
+            StackEnd::NoUserState,
+        ];
+        for (end, length) in ends.into_iter().zip([10, 2000, 300]) {
+            let outcome = StackOutcome::of(end);
+            waits.leave(7, 100, WaitSample { outcome, ..SAMPLE });
+            check(waits.back(7, 100 + length), Some((100 + length, length)));
+        }
+        let seen = waits.take_seen();
+        assert_eq!((seen.seen_time, seen.partial_time), (2310, 2000));
     }
 
     #[test]
