@@ -53,6 +53,23 @@ fn each_call_is_counted_once() {
     check(&["--alloc=calls"], |_, calls| calls, 0);
 }
 
+/// Of 301 allocations, one has most of the bytes and no whole stack.
+#[test]
+fn a_large_allocation_without_a_whole_stack_is_not_good() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = Program::c(&["unequal.c"]).build();
+    let command = [binary.to_str().unwrap(), "1000000", "1"];
+    let recorded = session.record(&["--alloc"], &command);
+    let words = [
+        "verdict: BAD: 99.",
+        " % of the allocated memory is in whole stacks",
+    ];
+    recorded.outcome.assert_says(&words);
+}
+
 /// Each function of the allocator counts to seven separately. A prime, so that it is not in step
 /// with the program's cycles.
 #[test]

@@ -24,6 +24,23 @@ const WITH_FRAME_POINTERS: Program = Program::new(
     &["-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"],
 );
 
+/// Of 301 waits, one is longer than all others and has no whole stack.
+#[test]
+fn a_long_wait_without_a_whole_stack_is_not_good() {
+    if !needs(AS_ROOT) {
+        return;
+    }
+    let session = Session::new();
+    let binary = Program::c(&["unequal.c"]).build();
+    let command = [binary.to_str().unwrap(), "10", "2000"];
+    let recorded = session.record(&["--off-cpu"], &command);
+    let words = [
+        "verdict: BAD: 99.",
+        " % of the waiting time has a whole stack",
+    ];
+    recorded.outcome.assert_says(&words);
+}
+
 /// Functions of many shapes that keep a frame pointer, without and with optimization.
 const SHAPES: [Program; 2] = [
     Program::new(

@@ -28,7 +28,9 @@ pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use probes::{ProbedPrograms, UnreachedProgram};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use python::{NoPython, PythonFunction, PythonStacks};
-pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};
+pub use quality::{
+    Losses, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode, UnwindFailure,
+};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
 pub use stack::{StackEnd, StackNote};

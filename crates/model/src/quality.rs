@@ -30,6 +30,9 @@ pub struct Quality {
     pub settings: Option<RecordingSettings>,
     /// How the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
+    /// The weights of the stacks, if they may be very unequal.
+    #[serde(skip_serializing_if = "StackWeights::are_none")]
+    pub weights: StackWeights,
     /// Stacks with outer frames that were read from the live target after the sample.
     #[serde(alias = "read_back")]
     pub remote_read: u64,
@@ -68,6 +71,31 @@ pub struct Quality {
     /// The size limit in bytes, if the recording ended early because it had reached the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
+}
+
+/// The weights of samples with a user stack: allocated bytes, or periods that vary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StackWeights {
+    /// All of them.
+    pub all: u64,
+    /// Those of stacks that are not whole.
+    pub partial: u64,
+}
+
+impl StackWeights {
+    /// Counts one more sample whose user stack ended like this.
+    pub fn count(&mut self, end: StackEnd, weight: u64) {
+        if end.counts() {
+            add(&mut self.all, weight);
+        }
+        if end.counts() && !end.is_whole() {
+            add(&mut self.partial, weight);
+        }
+    }
+
+    fn are_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Code that the event counts and does not sample.
@@ -205,6 +233,8 @@ impl Quality {
         for (&end, &count) in &other.stacks {
             add(self.stacks.entry(end).or_default(), count);
         }
+        add(&mut self.weights.all, other.weights.all);
+        add(&mut self.weights.partial, other.weights.partial);
         add(&mut self.remote_read, other.remote_read);
         self.python.add(&other.python);
         self.losses.add(&other.losses);

@@ -6,6 +6,7 @@ mod probes;
 mod remedy;
 mod unseen;
 mod waits;
+mod weights;
 
 use std::fmt;
 use std::iter::once;
@@ -19,6 +20,7 @@ use coverage::{coverage, misleads, misses_most, unseen};
 use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
 use waits::{hide_most, hides_much, waits, whole_time};
+use weights::{partial_weight, whole_weight};
 
 /// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -128,6 +130,7 @@ impl Verdict {
         }
         summary += &with_python(quality);
         let problems = partial_stacks(quality, stacks)
+            .chain(partial_weight(quality, whole))
             .chain(few_samples(quality))
             .chain(losses(quality))
             .chain(coverage(quality))
@@ -139,19 +142,7 @@ impl Verdict {
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
-        let whole = whole.min(quality.waits.map_or(1.0, whole_time));
-        let grade = match Grade::of(whole, lost_share) {
-            _ if misses_most(quality) || quality.waits.is_some_and(hide_most) => Grade::Bad,
-            Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
-            Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
-            Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
-            Grade::Good if misleads(quality) => Grade::Fair,
-            Grade::Good if probes::misses_much(quality) => Grade::Fair,
-            Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
-            Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
-            Grade::Good if hides_python(quality) => Grade::Fair,
-            grade => grade,
-        };
+        let grade = grade(quality, whole);
         Self {
             grade,
             summary,
@@ -176,6 +167,25 @@ impl fmt::Display for Verdict {
         self.problems
             .iter()
             .try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+/// The grade, given the share of whole stacks.
+fn grade(quality: &Quality, whole_stacks: f64) -> Grade {
+    let whole = whole_stacks
+        .min(whole_weight(quality))
+        .min(quality.waits.map_or(1.0, whole_time));
+    match Grade::of(whole, quality.lost_share()) {
+        _ if misses_most(quality) || quality.waits.is_some_and(hide_most) => Grade::Bad,
+        Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
+        Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
+        Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
+        Grade::Good if misleads(quality) => Grade::Fair,
+        Grade::Good if probes::misses_much(quality) => Grade::Fair,
+        Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
+        Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
+        Grade::Good if hides_python(quality) => Grade::Fair,
+        grade => grade,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use prof_model::{
     CallGraphSettings, Coverage, Fallback, Losses, ProbedPrograms, Quality, RecordingSettings,
-    SampledBy, StackEnd, UnreachedProgram, Unsampled, UnsampledCode, UnseenProcesses,
+    SampledBy, StackEnd, StackWeights, UnreachedProgram, Unsampled, UnsampledCode, UnseenProcesses,
     UnwindFailure, Verdict, WaitCoverage,
 };
 
@@ -222,6 +222,14 @@ const CHANGES: &[Change] = &[
             partial_time: 900,
             ready_time: 0,
         });
+    }),
+    ("a large allocation without a whole stack", |it| {
+        it.stacks.insert(StackEnd::NoUnwindInfo, 1);
+        it.sampled_by = SampledBy::Allocations;
+        it.weights = StackWeights {
+            all: 1000,
+            partial: 900,
+        };
     }),
     ("a busy machine", |it| {
         it.waits = Some(WaitCoverage {

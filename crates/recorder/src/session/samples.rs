@@ -36,6 +36,8 @@ impl Session {
             return Ok(());
         }
         let is_for_samples = matches!(event.weight, Weight::Allocation { .. } | Weight::OffCpu);
+        let is_unequal =
+            event.periods.is_some() || matches!(event.weight, Weight::Allocation { .. });
         if sample.pid == self.own_pid && is_for_samples {
             // If everything is sampled, each sample of our own work would cause others, and we wait
             // for nothing but samples.
@@ -86,6 +88,10 @@ impl Session {
             return Ok(());
         }
         self.statistics.count_sample(outcome);
+        if is_unequal {
+            let weights = &mut self.statistics.quality.weights;
+            weights.count(outcome.note.end, period);
+        }
         self.output.write(&self.out)
     }
 
