@@ -227,7 +227,13 @@ fn has_too_many_samples(quality: &Quality) -> bool {
         losses.cut_stacks,
         losses.throttled,
     ];
-    counts.iter().any(|&count| count > 0)
+    // Fewer samples leave room for larger copies of stacks.
+    let is_fewer = |(end, _)| {
+        let remedy = remedy(Cause::Stack(end), quality);
+        matches!(remedy, Some(Remedy::FewerSamples(_)))
+    };
+    let mut partial = quality.partial_stacks().into_iter();
+    counts.iter().any(|&count| count > 0) || partial.any(is_fewer)
 }
 
 fn could_be_more(by: SampledBy, quality: &Quality) -> bool {
@@ -501,6 +507,17 @@ mod tests {
         few.losses.throttled = 1;
         check(&few, &["record for longer", LOWER_RATE]);
         few.losses.throttled = 0;
+        // At a lower rate, the rings hold larger copies of stacks.
+        few.stacks.insert(StackEnd::TruncatedDump, 1);
+        few.settings = Some(RecordingSettings {
+            call_graph: CallGraphSettings::Dump(7008),
+            rate: Some(9999),
+            ring: 2 << 20,
+            largest_ring: 2 << 20,
+            ..usual()
+        });
+        check(&few, &[LOWER_RATE, "record for longer"]);
+        few.stacks.remove(&StackEnd::TruncatedDump);
         let fastest = RecordingSettings {
             rate: Some(100_000),
             ..usual()
