@@ -71,8 +71,13 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
     /// Threads with this many samples live long enough to be sampled.
     const MANY: u64 = 20;
     let covered = one.share().unwrap_or(0.0);
+    let event =
+        (quality.covered_event.as_ref()).map_or_else(String::new, |name| format!("{name} "));
     if covered > 1.0 {
-        let reported = format!("its samples stand for {} of its work", percent(covered));
+        let reported = format!(
+            "its {event}samples stand for {} of its work",
+            percent(covered)
+        );
         let settings = quality.settings.as_ref();
         let guesses = settings.is_some_and(|known| !known.by_clock && known.rate.is_some());
         let remedy = match guesses {
@@ -82,8 +87,11 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
         return (reported, remedy.to_owned());
     }
     let missing = match one.samples {
-        0 => "no sample".to_owned(),
-        _ => format!("no samples of {} of its work", percent(1.0 - covered)),
+        0 => format!("no {event}sample"),
+        _ => format!(
+            "no {event}samples of {} of its work",
+            percent(1.0 - covered)
+        ),
     };
     let is_long = one.samples / one.threads.max(1) >= MANY;
     if was_lost(quality, total) {
@@ -93,7 +101,8 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
         (format!("{missing} (throttled, or {or})"), String::new())
     } else if is_long {
         let missing = percent(1.0 - covered);
-        let reported = format!("{missing} of its samples came late or not at all (busy machine)");
+        let reported =
+            format!("{missing} of its {event}samples came late or not at all (busy machine)");
         (reported, String::new())
     } else {
         let why = match one.threads {
@@ -247,6 +256,16 @@ mod tests {
             !verdict.contains("short") && !verdict.contains("-F"),
             "{verdict}"
         );
+        quality.covered_event = Some("cpu-clock".into());
+        let verdict = Verdict::new(&quality);
+        let [worker, tick] = verdict.problems() else {
+            panic!("{verdict}");
+        };
+        assert!(
+            worker.contains(": no cpu-clock samples of 50 %"),
+            "{worker}"
+        );
+        assert!(tick.contains(": no cpu-clock sample (its"), "{tick}");
         quality.losses.ring_full = 100;
         let verdict = Verdict::new(&quality);
         let lost = verdict.problems().iter().find(|one| one.contains("tick"));
