@@ -131,6 +131,14 @@ fn musl() {
         &[&["-static"]],
         &[],
     );
+    let handler = ["spin_leaf", "spin", "in_handler"];
+    check_c(
+        "musl-signals",
+        "signals.c",
+        "musl-gcc",
+        &[&["-static"]],
+        &handler,
+    );
     let threads = ["-static", "-pthread"];
     check_c("musl-threads", "threads.c", "musl-gcc", &[&threads], &[]);
     // Its dynamic loader has no symbols either: where its functions begin is found for most only.
