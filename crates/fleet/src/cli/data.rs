@@ -20,7 +20,7 @@ pub(super) struct DataFlags {
 
 #[derive(Debug, Subcommand)]
 enum DataVerb {
-    /// Make one file of the many that a day of a service on a machine has
+    /// Make few files of the many that a day of a service on a machine has
     Compact(UrlFlags),
     /// Read all of a data set, and list what is damaged, duplicated or incomplete
     Check(UrlFlags),
@@ -50,7 +50,7 @@ pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
             }
             match done.before {
                 0 if !done.failed.is_empty() => {}
-                0 => say("nothing to compact: each partition has one file"),
+                0 => say("nothing to compact: no partition has several small files"),
                 before => {
                     let before = counted(before as u64, "file");
                     say(&format!("compacted {before} to {}", done.after));
@@ -132,7 +132,7 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
         let partitions = counted(health.scattered as u64, "partition");
         writeln!(
             out,
-            "{partitions} of several files: `prof data compact` merges them"
+            "{partitions} of several small files: `prof data compact` merges them"
         )?;
     }
     if health.unfinished > 0 {

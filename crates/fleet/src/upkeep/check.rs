@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::compact::is_full;
 use super::{complete_runs, partitions, unfinished};
 use crate::dataset::{Partition, read_bounded, table_prefix};
 use crate::error::{Error, reason};
@@ -31,7 +32,7 @@ pub(crate) struct Health {
     pub(crate) repeated: Vec<Vec<String>>,
     /// Runs of which there are more or fewer samples than their rows say.
     pub(crate) mismatches: Vec<Mismatch>,
-    /// Partitions of several files.
+    /// Partitions of several small files.
     pub(crate) scattered: usize,
     /// Files that killed processes have not completed. Nobody reads them.
     pub(crate) unfinished: usize,
@@ -91,13 +92,15 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         }
     }
     for (partition, files) in partitions(store, Table::Samples)? {
-        health.scattered += usize::from(files.len() > 1);
+        let mut small = 0;
         let mut owners: HashSet<RunId> = HashSet::new();
         let day = days.entry(day_of(&partition)).or_default();
         for entry in &files {
-            let Some(runs) =
-                health.read(store, Table::Samples, entry, |file| day.add_samples(file))?
-            else {
+            let read = health.read(store, Table::Samples, entry, |file| {
+                small += usize::from(!is_full(file));
+                day.add_samples(file)
+            });
+            let Some(runs) = read? else {
                 continue;
             };
             if runs.keys().any(|run| owners.contains(run)) {
@@ -113,6 +116,7 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
                 }
             }
         }
+        health.scattered += usize::from(small > 1);
     }
     for (partition, files) in partitions(store, Table::Stacks)? {
         health.scattered += usize::from(files.len() > 1);

@@ -1,6 +1,9 @@
 //! Small files to large ones.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
 
 use super::{complete_runs, partitions, unfinished};
 use crate::dataset::{MOST_BYTES, Partition, content_name, read_bounded};
@@ -24,7 +27,17 @@ pub(crate) struct Compacted {
     pub(crate) failed: Vec<Error>,
 }
 
-/// Makes one file of all that a partition has, of samples and of stacks.
+/// A file of so many samples is not merged with others: compaction holds less than two of these in
+/// memory.
+const FULL_ROWS: usize = 1 << 19;
+
+/// Whether a file of samples has so many.
+pub(super) fn is_full(file: &Groups) -> bool {
+    (0..file.len()).map(|group| file.rows(group)).sum::<usize>() >= FULL_ROWS
+}
+
+/// Makes few files of the many that a partition has: of samples, full ones and at most one other;
+/// of stacks, one.
 ///
 /// The new file is there before the old ones go. Wherever this ends, the next one finishes it: of
 /// samples that are in two files of a partition, a run's count once.
@@ -34,11 +47,13 @@ pub(crate) struct Compacted {
 pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     let mut done = Compacted::default();
     let complete = complete_runs(store)?;
-    for (partition, files) in mergeable(store, Table::Samples)? {
-        done.add(merge_samples(store, &complete, &partition, files))?;
+    for (partition, files) in partitions(store, Table::Samples)? {
+        let merged = done.merge(store, &partition).samples(&complete, files);
+        done.note(merged)?;
     }
-    for (partition, files) in mergeable(store, Table::Stacks)? {
-        done.add(merge_stacks(store, &partition, &files))?;
+    for (partition, files) in partitions(store, Table::Stacks)? {
+        let merged = done.merge(store, &partition).stacks(&files);
+        done.note(merged)?;
     }
     for entry in unfinished(store)? {
         store.delete(&entry.path)?;
@@ -47,99 +62,123 @@ pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     Ok(done)
 }
 
-/// The partitions whose files are not too large for one.
-fn mergeable(
-    store: &Store,
-    table: Table,
-) -> Result<impl Iterator<Item = (Partition, Vec<Entry>)>, Error> {
-    let partitions = partitions(store, table)?.into_iter();
-    Ok(partitions.filter(|(_, files)| {
+impl Compacted {
+    fn merge<'a>(&'a mut self, store: &'a Store, partition: &'a Partition) -> Merge<'a> {
+        Merge {
+            store,
+            partition,
+            done: self,
+        }
+    }
+
+    /// Notes how the merge of a partition ended. One with a damaged file stays as it is, and is no
+    /// reason to leave others so.
+    fn note(&mut self, merged: Result<(), Error>) -> Result<(), Error> {
+        match merged {
+            Err(error @ (Error::Table { .. } | Error::Changed { .. } | Error::TooLarge { .. })) => {
+                self.failed.push(error);
+                Ok(())
+            }
+            merged => merged,
+        }
+    }
+}
+
+/// The merge of a partition's files.
+struct Merge<'a> {
+    store: &'a Store,
+    partition: &'a Partition,
+    done: &'a mut Compacted,
+}
+
+/// Samples that become one file.
+#[derive(Default)]
+struct Batch {
+    rows: Vec<SampleRow>,
+    /// The files that they are from.
+    files: Vec<Entry>,
+    /// Whether these have more rows, which other files have as well.
+    repeats: bool,
+}
+
+impl Merge<'_> {
+    /// Merges the samples of the runs that were pushed completely.
+    fn samples(mut self, complete: &HashSet<String>, mut files: Vec<Entry>) -> Result<(), Error> {
+        // Full files first: what they have need not be read as a whole.
+        files.sort_by_key(|entry| Reverse(entry.size));
+        let mut known: HashSet<RunId> = HashSet::new();
+        let mut batch = Batch::default();
+        for entry in files {
+            let file = groups(self.store, Table::Samples, &entry)?;
+            let runs = runs(&file, &entry)?;
+            // Of a run that is still being pushed, or was not pushed completely.
+            if !runs.iter().all(|run| complete.contains(&run.to_string())) {
+                continue;
+            }
+            let repeats = !runs.is_disjoint(&known);
+            if repeats || !is_full(&file) {
+                let mut rows = samples(&file, &entry)?;
+                rows.retain(|row| !known.contains(&row.run));
+                batch.rows.extend(rows);
+                batch.files.push(entry);
+                batch.repeats |= repeats;
+            }
+            known.extend(runs);
+            if batch.rows.len() >= FULL_ROWS {
+                self.write(std::mem::take(&mut batch))?;
+            }
+        }
+        self.write(batch)
+    }
+
+    fn write(&mut self, mut batch: Batch) -> Result<(), Error> {
+        if batch.files.len() < 2 && !batch.repeats {
+            return Ok(());
+        }
+        let new = match batch.rows.is_empty() {
+            true => None,
+            false => {
+                batch.rows.sort_unstable();
+                Some(samples_file(&batch.rows)?)
+            }
+        };
+        self.replace(Table::Samples, &batch.files, new)
+    }
+
+    /// Merges stacks, if they are not too large for one file.
+    fn stacks(mut self, files: &[Entry]) -> Result<(), Error> {
         let sizes = files.iter().filter(|entry| entry.size <= MOST_BYTES);
         let size = sizes.fold(0, |sum: u64, entry| sum.saturating_add(entry.size));
-        size <= MOST_BYTES
-    }))
-}
-
-/// Merges the samples of the runs that were pushed completely. Returns how many files these were.
-fn merge_samples(
-    store: &Store,
-    complete: &HashSet<String>,
-    partition: &Partition,
-    files: Vec<Entry>,
-) -> Result<usize, Error> {
-    let mut rows = Vec::new();
-    let mut merged = Vec::new();
-    let mut owners: BTreeMap<RunId, usize> = BTreeMap::new();
-    for entry in files {
-        let found = samples(store, &entry)?;
-        // Of a run that is still being pushed, or was not pushed completely.
-        if !found
-            .iter()
-            .all(|row| complete.contains(&row.run.to_string()))
-        {
-            continue;
+        if files.len() < 2 || size > MOST_BYTES {
+            return Ok(());
         }
-        let number = merged.len();
-        let is_first = |row: &SampleRow| *owners.entry(row.run).or_insert(number) == number;
-        rows.extend(found.into_iter().filter(is_first));
-        merged.push(entry);
-    }
-    if merged.len() > 1 {
-        rows.sort_unstable();
-        let file = samples_file(&rows)?;
-        replace(store, partition, Table::Samples, &merged, file)?;
-    }
-    Ok(merged.len())
-}
-
-/// Merges stacks. Returns how many files these were.
-fn merge_stacks(store: &Store, partition: &Partition, files: &[Entry]) -> Result<usize, Error> {
-    if files.len() > 1 {
         let mut best: BTreeMap<StackHash, StackRow> = BTreeMap::new();
         for entry in files {
-            stacks(store, entry, &mut best)?;
+            stacks(self.store, entry, &mut best)?;
         }
         let rows: Vec<&StackRow> = best.values().collect();
-        let file = stacks_file(&rows)?;
-        replace(store, partition, Table::Stacks, files, file)?;
+        let new = stacks_file(&rows)?;
+        self.replace(Table::Stacks, files, Some(new))
     }
-    Ok(files.len())
-}
 
-impl Compacted {
-    /// Adds a partition. One with a damaged file stays as it is, and is no reason to leave others
-    /// so.
-    fn add(&mut self, merged: Result<usize, Error>) -> Result<(), Error> {
-        match merged {
-            Ok(0 | 1) => {}
-            Ok(files) => {
-                self.before += files;
-                self.after += 1;
+    /// Puts a new file, if any, in the place of old ones.
+    fn replace(&mut self, table: Table, old: &[Entry], new: Option<Bytes>) -> Result<(), Error> {
+        let mut kept = None;
+        if let Some(bytes) = new {
+            let path = self.partition.file(table, &content_name(&bytes));
+            if bytes.len() as u64 > MOST_BYTES {
+                return Err(Error::TooLarge { path });
             }
-            Err(error @ (Error::Table { .. } | Error::Changed { .. } | Error::TooLarge { .. })) => {
-                self.failed.push(error)
-            }
-            Err(error) => return Err(error),
+            self.store.put_new(&path, bytes)?;
+            self.done.after += 1;
+            kept = Some(path);
         }
-        Ok(())
+        self.done.before += old.len();
+        let mut old = old
+            .iter()
+            .filter(|entry| kept.as_ref() != Some(&entry.path));
+        old.try_for_each(|entry| self.store.delete(&entry.path))
     }
-}
-
-fn replace(
-    store: &Store,
-    partition: &Partition,
-    table: Table,
-    old: &[Entry],
-    bytes: bytes::Bytes,
-) -> Result<(), Error> {
-    let path = partition.file(table, &content_name(&bytes));
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(Error::TooLarge { path });
-    }
-    store.put_new(&path, bytes)?;
-    let old = old.iter().filter(|entry| entry.path != path);
-    old.map(|entry| &entry.path)
-        .try_for_each(|path| store.delete(path))
 }
 
 fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
@@ -148,8 +187,17 @@ fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
     Groups::of(table, bytes).map_err(|source| Error::table(path, source))
 }
 
-fn samples(store: &Store, entry: &Entry) -> Result<Vec<SampleRow>, Error> {
-    let file = groups(store, Table::Samples, entry)?;
+/// The runs that a file has samples of.
+fn runs(file: &Groups, entry: &Entry) -> Result<HashSet<RunId>, Error> {
+    let mut runs = HashSet::new();
+    for group in 0..file.len() {
+        let more = file.run_ids(group);
+        runs.extend(more.map_err(|source| Error::table(&entry.path, source))?);
+    }
+    Ok(runs)
+}
+
+fn samples(file: &Groups, entry: &Entry) -> Result<Vec<SampleRow>, Error> {
     let mut texts = Texts::default();
     let mut rows = Vec::new();
     for group in 0..file.len() {
@@ -177,4 +225,99 @@ fn stacks(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// A run's samples, of so many rows.
+    fn samples_of(run: u8, rows: usize) -> Vec<SampleRow> {
+        let text: Arc<str> = "a".into();
+        let row = SampleRow {
+            time: 0,
+            event: Arc::clone(&text),
+            unit: Arc::clone(&text),
+            pid: 1,
+            comm: Arc::clone(&text),
+            thread: Arc::clone(&text),
+            stack: StackHash([run; 16]),
+            weight: 1,
+            count: 1,
+            stack_end: text,
+            run: RunId([run; 16]),
+            labels: Arc::default(),
+        };
+        vec![row; rows]
+    }
+
+    struct DataSet {
+        store: Store,
+        partition: Partition,
+    }
+
+    impl DataSet {
+        fn put(&self, name: &str, rows: &[SampleRow]) {
+            let path = self.partition.file(Table::Samples, name);
+            let file = samples_file(rows).expect("written");
+            self.store.put_new(&path, file).expect("put");
+        }
+
+        fn files(&self) -> Vec<Entry> {
+            let prefix = crate::dataset::table_prefix(Table::Samples);
+            self.store.list(&prefix).expect("listed")
+        }
+
+        /// Compacts; returns how many files became how many.
+        fn compact(&self) -> (usize, usize) {
+            let complete = (1..=5).map(|run| RunId([run; 16]).to_string()).collect();
+            let mut done = Compacted::default();
+            let merge = done.merge(&self.store, &self.partition);
+            merge.samples(&complete, self.files()).expect("merged");
+            (done.before, done.after)
+        }
+
+        /// How many rows each file has.
+        fn rows(&self) -> Vec<usize> {
+            let rows = self.files().into_iter().map(|entry| {
+                let file = groups(&self.store, Table::Samples, &entry).expect("readable");
+                samples(&file, &entry).expect("readable").len()
+            });
+            let mut rows: Vec<usize> = rows.collect();
+            rows.sort_unstable();
+            rows
+        }
+    }
+
+    #[test]
+    fn full_files_stay_and_others_become_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let url = folder.path().to_str().expect("text");
+        let data = DataSet {
+            store: Store::open(url).expect("opened").expect("a store"),
+            partition: Partition {
+                date: "2026-11-26".into(),
+                service: "a".into(),
+                host: "b".into(),
+            },
+        };
+        let full = [samples_of(1, FULL_ROWS), samples_of(2, 1)].concat();
+        data.put("full", &full);
+        data.put("known", &samples_of(2, 1));
+        data.put("small", &samples_of(3, 2));
+        data.put("other", &samples_of(4, 3));
+        for merged in [(3, 1), (0, 0)] {
+            assert_eq!(data.compact(), merged);
+            assert_eq!(data.rows(), [2 + 3, full.len()]);
+        }
+        // As if another compaction had merged files of the first run as well.
+        data.put(
+            "too",
+            &[samples_of(1, FULL_ROWS), samples_of(5, 1)].concat(),
+        );
+        data.compact();
+        assert_eq!(data.rows().iter().sum::<usize>(), full.len() + 2 + 3 + 1);
+    }
 }
