@@ -182,7 +182,33 @@ fn session(
     rings: &[EventDescription],
     live: Arc<LiveReadings>,
 ) -> Result<Session, Error> {
-    let (mut written, mut events) = (Vec::<EventDescription>::new(), Vec::new());
+    let (written, events) = session_events(options, opened, rings);
+    let output = OutputFiles::create(options, written, settings(opened, options))?;
+    let trackers = Trackers {
+        duplicates: Duplicates::new(opened.ids(), &opened.late),
+        lifetimes: CoverageTracker::new(opened, covered_event(opened)),
+        probes: ProbeCoverage::new(opened),
+        hotplug: Hotplug::new(&opened.cpus, &options.target),
+    };
+    let session = Session::new(SessionInput {
+        format: RecordFormat::new(rings)?,
+        events,
+        output,
+        trackers,
+        chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
+        live,
+    });
+    Ok(session.stored(&options.storage))
+}
+
+/// The events of the file, and those of the rings in the same order.
+fn session_events(
+    options: &Options,
+    opened: &Opened,
+    rings: &[EventDescription],
+) -> (Vec<EventDescription>, Vec<SessionEvent>) {
+    let mut written: Vec<EventDescription> = Vec::new();
+    let mut events = Vec::new();
     for (event, ring) in opened.events.iter().zip(rings) {
         let stacks = match event.setup.stacks {
             Stacks::Dump(_) if options.unwind => StackWork::Unwind,
@@ -220,22 +246,7 @@ fn session(
             periods: event.setup.says_next_period().then(Default::default),
         });
     }
-    let output = OutputFiles::create(options, written, settings(opened, options))?;
-    let trackers = Trackers {
-        duplicates: Duplicates::new(opened.ids(), &opened.late),
-        lifetimes: CoverageTracker::new(opened, covered_event(opened)),
-        probes: ProbeCoverage::new(opened),
-        hotplug: Hotplug::new(&opened.cpus, &options.target),
-    };
-    Ok(Session::new(SessionInput {
-        format: RecordFormat::new(rings)?,
-        events,
-        output,
-        trackers,
-        chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
-        live,
-    })
-    .stored(&options.storage))
+    (written, events)
 }
 
 /// The attribute of samples that this crate has unwound and weighed.
