@@ -114,15 +114,15 @@ impl Samples {
 
     /// Marks stacks as whole that ended like `end` and are whole by `is_whole`. Returns how many
     /// samples have them.
-    pub(crate) fn settle(&mut self, end: StackEnd, is_whole: impl Fn(StackId) -> bool) -> u64 {
-        let mut settled = 0;
+    pub(crate) fn mark_whole(&mut self, end: StackEnd, is_whole: impl Fn(StackId) -> bool) -> u64 {
+        let mut marked = 0;
         for ((own, _), &stack) in self.ends.iter_mut().zip(&self.stacks) {
             if *own == end && is_whole(stack) {
                 *own = StackEnd::Root;
-                settled += 1;
+                marked += 1;
             }
         }
-        settled
+        marked
     }
 
     /// All samples in the order they were added: time order, in a loaded profile.

@@ -27,13 +27,13 @@ impl Entries {
     /// The callers of a stack, without the mark of a cut that turned out to be none.
     pub(super) fn prefix(&self, profile: &Profile, id: StackId) -> Option<StackId> {
         let prefix = profile.stacks.prefix(id)?;
-        let settled = self.is_entry(profile.stacks.frame(id)) && ends_open(profile, prefix);
-        (!settled).then_some(prefix)
+        let is_outermost = self.is_entry(profile.stacks.frame(id)) && ends_open(profile, prefix);
+        (!is_outermost).then_some(prefix)
     }
 
     /// Marks samples whose stacks reach an entry as whole, and returns the profile's quality with
     /// these counted so.
-    pub(super) fn settle(&self, profile: &mut Profile) -> Quality {
+    pub(super) fn mark_whole(&self, profile: &mut Profile) -> Quality {
         let mut quality = profile.quality.clone();
         let Some(&open) = quality.stacks.get(&StackEnd::FramePointersEnded) else {
             return quality;
@@ -49,13 +49,13 @@ impl Entries {
             };
         }
         let ended = StackEnd::FramePointersEnded;
-        let settled = (profile.samples).settle(ended, |stack| whole[stack.index()]);
-        let settled = settled.min(open);
+        let marked = (profile.samples).mark_whole(ended, |stack| whole[stack.index()]);
+        let marked = marked.min(open);
         quality
             .stacks
-            .insert(StackEnd::FramePointersEnded, open - settled);
+            .insert(StackEnd::FramePointersEnded, open - marked);
         let whole = quality.stacks.entry(StackEnd::Root).or_default();
-        *whole = whole.saturating_add(settled);
+        *whole = whole.saturating_add(marked);
         let entries: FxHashSet<(String, u64)> = profile
             .frames
             .iter()

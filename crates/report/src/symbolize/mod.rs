@@ -64,7 +64,7 @@ impl SymbolizedProfile {
     fn assembled(mut profile: Profile, named: Arc<FrameNames>, naming: Vec<ModuleNaming>) -> Self {
         profile.clean_texts();
         Self {
-            quality: named.entries().settle(&mut profile),
+            quality: named.entries().mark_whole(&mut profile),
             named,
             naming,
             profile,
