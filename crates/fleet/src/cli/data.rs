@@ -139,7 +139,7 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
         let unfinished = counted(health.unfinished as u64, "unfinished file");
         writeln!(
             out,
-            "{unfinished} of killed pushes, which nobody reads: `prof data compact` removes that"
+            "{unfinished} of killed pushes, which no query reads: run `prof data compact` to clean up"
         )?;
     }
     Ok(())

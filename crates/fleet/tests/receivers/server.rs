@@ -100,7 +100,7 @@ fn answer(stream: &mut TcpStream, (status, text): (u16, &str)) {
         300..=399 => "location: /login\r\n",
         _ => "",
     };
-    // Servers in Go call a text so, unless told otherwise, and stores name a file's version.
+    // The type that servers in Go state by default, and the version of a file that stores state.
     let headers = "content-type: text/plain; charset=utf-8\r\netag: \"1\"\r\n";
     let answer = format!(
         "HTTP/1.1 {status} So\r\n{location}{headers}content-length: {length}\r\n\r\n{text}"
