@@ -182,33 +182,7 @@ fn session(
     rings: &[EventDescription],
     live: Arc<LiveReadings>,
 ) -> Result<Session, Error> {
-    let (written, events) = session_events(options, opened, rings);
-    let output = OutputFiles::create(options, written, settings(opened, options))?;
-    let trackers = Trackers {
-        duplicates: Duplicates::new(opened.ids(), &opened.late),
-        lifetimes: CoverageTracker::new(opened, covered_event(opened)),
-        probes: ProbeCoverage::new(opened),
-        hotplug: Hotplug::new(&opened.cpus, &options.target),
-    };
-    let session = Session::new(SessionInput {
-        format: RecordFormat::new(rings)?,
-        events,
-        output,
-        trackers,
-        chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
-        live,
-    });
-    Ok(session.stored(&options.storage))
-}
-
-/// The events of the file, and those of the rings in the same order.
-fn session_events(
-    options: &Options,
-    opened: &Opened,
-    rings: &[EventDescription],
-) -> (Vec<EventDescription>, Vec<SessionEvent>) {
-    let mut written: Vec<EventDescription> = Vec::new();
-    let mut events = Vec::new();
+    let (mut written, mut events) = (Vec::<EventDescription>::new(), Vec::new());
     for (event, ring) in opened.events.iter().zip(rings) {
         let stacks = match event.setup.stacks {
             Stacks::Dump(_) if options.unwind => StackWork::Unwind,
@@ -246,7 +220,22 @@ fn session_events(
             periods: event.setup.says_next_period().then(Default::default),
         });
     }
-    (written, events)
+    let output = OutputFiles::create(options, written, settings(opened, options))?;
+    let trackers = Trackers {
+        duplicates: Duplicates::new(opened.ids(), &opened.late),
+        lifetimes: CoverageTracker::new(opened, covered_event(opened)),
+        probes: ProbeCoverage::new(opened),
+        hotplug: Hotplug::new(&opened.cpus, &options.target),
+    };
+    Ok(Session::new(SessionInput {
+        format: RecordFormat::new(rings)?,
+        events,
+        output,
+        trackers,
+        chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
+        live,
+    })
+    .stored(&options.storage))
 }
 
 /// The attribute of samples that this crate has unwound and weighed.

@@ -108,13 +108,6 @@ pub(crate) struct SessionEvent {
     pub(crate) periods: Option<next_periods::NextPeriods>,
 }
 
-impl SessionEvent {
-    /// Whether one sample may weigh many times as much as another.
-    fn has_unequal_weights(&self) -> bool {
-        self.periods.is_some() || matches!(self.weight, Weight::Allocation { .. })
-    }
-}
-
 /// What to do with the stacks of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StackWork {

@@ -36,7 +36,8 @@ impl Session {
             return Ok(());
         }
         let is_for_samples = matches!(event.weight, Weight::Allocation { .. } | Weight::OffCpu);
-        let is_unequal = event.has_unequal_weights();
+        let is_unequal =
+            event.periods.is_some() || matches!(event.weight, Weight::Allocation { .. });
         if sample.pid == self.own_pid && is_for_samples {
             // If everything is sampled, each sample of our own work would cause others, and we wait
             // for nothing but samples.
