@@ -137,7 +137,7 @@ fn deep_stacks_of_phases_are_whole() {
 
 /// The innermost function reveals the caller of the recursion. It returns at once, so that many
 /// stacks are read too late, and then the frames that it has left behind would join its next
-/// callers.
+/// callers. How much of the run is deep depends on the machine: the shallow part is fixed work.
 #[test]
 fn frames_of_two_moments_are_not_joined() {
     const DEPTH: usize = 2001;
@@ -146,28 +146,34 @@ fn frames_of_two_moments_are_not_joined() {
         ("in_lower", "lower"),
         ("in_pointer", "pointer"),
     ];
+    fn caller_of_innermost(frames: &[String]) -> Option<&'static str> {
+        let innermost = frames.last()?;
+        let (_, caller) = CALLERS.iter().find(|(name, _)| name == innermost)?;
+        Some(caller)
+    }
     let session = Session::alone();
     let binary = Program::c(&["returns.c"]).build();
     let command = [binary.to_str().unwrap(), "500"];
     let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
     let stacks = recorded.physical_stacks();
+    let deep = stacks.share(|frames| caller_of_innermost(frames).is_some());
     let share = |is_right: bool| {
         stacks.share(|frames| {
-            let innermost = frames.last().map_or("", |frame| frame.as_str());
-            let caller = CALLERS.iter().find(|(name, _)| *name == innermost);
-            let Some((_, caller)) = caller.filter(|_| starts_at_root(frames)) else {
+            let Some(caller) = caller_of_innermost(frames).filter(|_| starts_at_root(frames))
+            else {
                 return false;
             };
             let outer = frames.iter().skip_while(|frame| *frame != "main").skip(1);
-            let expected = std::iter::once(*caller)
+            let innermost = frames.last().map(String::as_str);
+            let expected = std::iter::once(caller)
                 .chain(["rec"; DEPTH])
-                .chain([innermost]);
+                .chain(innermost);
             outer.map(String::as_str).eq(expected) == is_right
         })
     };
     let (right, wrong) = (share(true), share(false));
     assert!(
-        right > 0.4 && wrong == 0.0,
-        "{right}, {wrong} wrong:\n{stacks}"
+        deep > 0.1 && right > 0.5 * deep && wrong == 0.0,
+        "{right} of {deep}, {wrong} wrong:\n{stacks}"
     );
 }
