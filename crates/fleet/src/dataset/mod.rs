@@ -10,7 +10,6 @@ mod stored;
 use bytes::Bytes;
 use prof_model::Verdict;
 use ring::digest::{SHA256, digest};
-use rustc_hash::FxHashSet;
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
@@ -105,23 +104,22 @@ struct Day {
 
 /// The days that a run is of: stacks are looked for among those of the samples' day.
 fn days(run: &Run, pushed: &PushedStacks) -> Vec<Day> {
-    let mut rows = rows::of(run);
+    let numbered = number::of_stacks(&run.profile);
+    let sums = rows::sums(run);
     let mut days = Vec::new();
-    while let Some(last) = rows.samples.last() {
-        let date = date_of(last.time);
-        let first = rows.samples.partition_point(|row| date_of(row.time) < date);
-        let samples = rows.samples.split_off(first);
-        let used: FxHashSet<_> = samples.iter().map(|row| row.stack).collect();
-        let stacks = rows.stacks.iter().copied();
-        let stacks = stacks.filter(|stack| used.contains(&stack.hash));
+    let mut rest = &*sums;
+    while let Some(first) = rest.first() {
+        let date = date_of(first.time());
+        let end = rest.partition_point(|sum| date_of(sum.time()) <= date);
+        let (sums, later) = rest.split_at(end);
         let partition = partition(run, &date);
         days.push(Day {
-            stacks: pushed.without(&partition, stacks),
+            stacks: pushed.without(&partition, rows::stacks(sums, &numbered)),
             partition,
-            samples,
+            samples: rows::of_samples(run, sums, &numbered),
         });
+        rest = later;
     }
-    days.reverse();
     days
 }
 

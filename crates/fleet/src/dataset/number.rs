@@ -2,7 +2,7 @@
 
 use prof_report::SymbolizedProfile;
 use prof_report::profile::{Frame, FrameId, StackId};
-use ring::digest::{Context, SHA256};
+use ring::digest::{SHA256, digest};
 
 use crate::table::StackHash;
 
@@ -22,12 +22,19 @@ pub(super) struct NumberedStack {
 pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<NumberedStack> {
     let stacks = &profile.profile().stacks;
     let mut numbered: Vec<NumberedStack> = Vec::with_capacity(stacks.len());
+    let mut bytes = Vec::new();
     for id in stacks.iter() {
         let callers = profile.prefix(id).map(|callers| numbered[callers.index()]);
-        let named = named(profile, stacks.frame(id));
+        bytes.clear();
+        if let Some(callers) = callers {
+            bytes.extend(callers.hash.0);
+        }
+        let innermost = stacks.frame(id);
+        frame(profile, innermost, |more| bytes.extend_from_slice(more));
+        let named = named(profile, innermost);
         numbered.push(NumberedStack {
             id,
-            hash: number(profile, callers.map(|callers| callers.hash), id),
+            hash: number(&bytes),
             named: callers.map_or(0, |callers| callers.named) + named,
         });
     }
@@ -48,16 +55,10 @@ fn has_symbol(function: &str, module: &str) -> bool {
     !rest.is_some_and(|rest| rest.starts_with("+0x"))
 }
 
-fn number(profile: &SymbolizedProfile, callers: Option<StackHash>, id: StackId) -> StackHash {
-    let mut hash = Context::new(&SHA256);
-    if let Some(callers) = callers {
-        hash.update(&callers.0);
-    }
-    frame(profile, profile.profile().stacks.frame(id), |bytes| {
-        hash.update(bytes)
-    });
+/// The number of a stack that these bytes stand for.
+fn number(bytes: &[u8]) -> StackHash {
     let mut number = StackHash::default();
-    for (to, from) in number.0.iter_mut().zip(hash.finish().as_ref()) {
+    for (to, from) in number.0.iter_mut().zip(digest(&SHA256, bytes).as_ref()) {
         *to = *from;
     }
     number

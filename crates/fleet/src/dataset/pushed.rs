@@ -23,14 +23,15 @@ impl PushedStacks {
     pub(super) fn without(
         &self,
         partition: &Partition,
-        stacks: impl Iterator<Item = NumberedStack>,
+        mut stacks: Vec<NumberedStack>,
     ) -> Vec<NumberedStack> {
         let known = self.named.get(&key(partition));
         let is_known = |stack: &NumberedStack| {
             let named = known.and_then(|known| known.get(&stack.hash));
             named.is_some_and(|&named| named >= stack.named)
         };
-        stacks.filter(|stack| !is_known(stack)).collect()
+        stacks.retain(|stack| !is_known(stack));
+        stacks
     }
 
     /// Remembers stacks of a run that is there.

@@ -3,23 +3,17 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-use prof_model::{Pid, StackEnd};
+use prof_model::{BuildId, Pid, StackEnd};
 use prof_report::SymbolizedProfile;
-use prof_report::profile::{Frame as ProfileFrame, FrameId, NameId, StackId};
+use prof_report::profile::{Frame as ProfileFrame, FrameId, FunctionKind, NameId, Sample, StackId};
 use rustc_hash::FxHashMap;
 
-use super::number::{self, NumberedStack};
+use super::number::NumberedStack;
 use crate::run::Run;
 use crate::table::{Frame, SampleRow, StackRow};
 
-/// Samples, sorted by time, and their stacks, sorted and each once.
-pub(super) struct Rows {
-    pub(super) samples: Vec<SampleRow>,
-    pub(super) stacks: Vec<NumberedStack>,
-}
-
-/// What samples of one row have in common.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// The samples of ten seconds that have the same process, thread name, stack and event.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     time: i64,
     event: u16,
@@ -29,28 +23,64 @@ struct Key {
     end: StackEnd,
 }
 
-/// Sums up the samples of a run by ten seconds, process, thread name, stack and event.
-pub(super) fn of(run: &Run) -> Rows {
-    let profile = run.profile.profile();
-    let mut sums: FxHashMap<Key, (u64, u64)> = FxHashMap::default();
-    let comms = profile.process_names();
-    for sample in profile.samples.iter() {
-        if usize::from(sample.event) >= run.own_events {
-            continue;
-        }
-        let key = Key {
+/// Their weights and counts, added up.
+pub(super) struct Sum {
+    key: Key,
+    weight: u64,
+    count: u64,
+}
+
+impl Sum {
+    /// When the ten seconds begin, in µs since 1970.
+    pub(super) fn time(&self) -> i64 {
+        self.key.time
+    }
+}
+
+/// The sums of a run, sorted by time.
+pub(super) fn sums(run: &Run) -> Vec<Sum> {
+    let samples = run.profile.profile().samples.iter();
+    let own = samples.filter(|sample| usize::from(sample.event) < run.own_events);
+    let sum = |sample: Sample| Sum {
+        key: Key {
             time: run.ten_seconds(sample.time),
             event: sample.event,
             pid: sample.pid,
             name: sample.name,
             stack: sample.stack,
             end: sample.end,
-        };
-        let (weight, count) = sums.entry(key).or_default();
-        *weight = weight.saturating_add(sample.period);
-        *count = count.saturating_add(sample.count);
-    }
-    let numbered = number::of_stacks(&run.profile);
+        },
+        weight: sample.period,
+        count: sample.count,
+    };
+    let mut sums: Vec<Sum> = own.map(sum).collect();
+    sums.sort_unstable_by_key(|sum| sum.key);
+    sums.dedup_by(|next, sum| {
+        let is_same = next.key == sum.key;
+        if is_same {
+            sum.weight = sum.weight.saturating_add(next.weight);
+            sum.count = sum.count.saturating_add(next.count);
+        }
+        is_same
+    });
+    sums
+}
+
+/// The stacks of sums, sorted by their numbers, each once.
+pub(super) fn stacks(sums: &[Sum], numbered: &[NumberedStack]) -> Vec<NumberedStack> {
+    let mut ids: Vec<StackId> = sums.iter().map(|sum| sum.key.stack).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let mut stacks: Vec<_> = ids.into_iter().map(|id| numbered[id.index()]).collect();
+    stacks.sort_unstable_by_key(|numbered| (numbered.hash, Reverse(numbered.named)));
+    stacks.dedup_by_key(|numbered| numbered.hash);
+    stacks
+}
+
+/// The rows of a run's sums, whose stacks have these numbers.
+pub(super) fn of_samples(run: &Run, sums: &[Sum], numbered: &[NumberedStack]) -> Vec<SampleRow> {
+    let profile = run.profile.profile();
+    let comms = profile.process_names();
     let names: Vec<Arc<str>> = profile.names.iter().map(|(_, name)| name.into()).collect();
     let events: Vec<(Arc<str>, Arc<str>)> = profile
         .events
@@ -61,36 +91,24 @@ pub(super) fn of(run: &Run) -> Rows {
     let ends: FxHashMap<StackEnd, Arc<str>> = ends.into_iter().collect();
     let labels = Arc::new(run.labels.clone());
     let whole = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
-    let mut stacks: Vec<NumberedStack> =
-        sums.keys().map(|key| numbered[key.stack.index()]).collect();
-    let with_hash = |(key, sums): (Key, (u64, u64))| (key, numbered[key.stack.index()].hash, sums);
-    let mut sums: Vec<_> = sums.into_iter().map(with_hash).collect();
-    sums.sort_unstable_by_key(|&(key, stack, _)| {
-        (key.time, key.event, key.pid, key.name, stack, key.end)
-    });
-    let samples = sums
-        .into_iter()
-        .filter_map(|(key, stack, (weight, count))| {
-            let (event, unit) = events.get(usize::from(key.event))?;
-            Some(SampleRow {
-                time: key.time,
-                event: Arc::clone(event),
-                unit: Arc::clone(unit),
-                pid: key.pid,
-                comm: Arc::clone(&names[comms.get(&key.pid)?.index()]),
-                thread: Arc::clone(&names[key.name.index()]),
-                stack,
-                weight: whole(weight),
-                count: whole(count),
-                stack_end: Arc::clone(ends.get(&key.end)?),
-                run: run.id,
-                labels: Arc::clone(&labels),
-            })
-        });
-    let samples = samples.collect();
-    stacks.sort_unstable_by_key(|numbered| (numbered.hash, Reverse(numbered.named)));
-    stacks.dedup_by_key(|numbered| numbered.hash);
-    Rows { samples, stacks }
+    let row = |&Sum { key, weight, count }: &Sum| {
+        let (event, unit) = events.get(usize::from(key.event))?;
+        Some(SampleRow {
+            time: key.time,
+            event: Arc::clone(event),
+            unit: Arc::clone(unit),
+            pid: key.pid,
+            comm: Arc::clone(&names[comms.get(&key.pid)?.index()]),
+            thread: Arc::clone(&names[key.name.index()]),
+            stack: numbered[key.stack.index()].hash,
+            weight: whole(weight),
+            count: whole(count),
+            stack_end: Arc::clone(ends.get(&key.end)?),
+            run: run.id,
+            labels: Arc::clone(&labels),
+        })
+    };
+    sums.iter().filter_map(row).collect()
 }
 
 /// The reason in a word, as recordings have it.
@@ -123,25 +141,26 @@ pub(super) fn of_stacks(profile: &SymbolizedProfile, stacks: &[NumberedStack]) -
 #[derive(Default)]
 struct Frames {
     known: FxHashMap<FrameId, Vec<Arc<Frame>>>,
-    texts: FxHashMap<String, Arc<str>>,
+    build_ids: FxHashMap<BuildId, Arc<str>>,
+    kinds: FxHashMap<FunctionKind, Arc<str>>,
 }
 
 impl Frames {
     fn of(&mut self, profile: &SymbolizedProfile, id: FrameId) -> &[Arc<Frame>] {
-        let Self { known, texts } = self;
-        known.entry(id).or_insert_with(|| {
+        self.known.entry(id).or_insert_with(|| {
             let (build_id, address) = place(profile, id);
             let build_id = build_id.map(|id| {
-                let shared = texts.entry(id).or_insert_with_key(|id| id.as_str().into());
-                Arc::clone(shared)
+                let shared = self.build_ids.entry(id);
+                Arc::clone(shared.or_insert_with(|| id.to_string().into()))
             });
             let locations = profile.locations(id).iter().rev();
             let frames = locations.map(|location| {
                 let function = &profile[location.function];
+                let kind = self.kinds.entry(function.kind);
                 Arc::new(Frame {
                     function: Arc::clone(&function.name),
                     module: Arc::clone(&function.module),
-                    kind: function.kind.name().into(),
+                    kind: Arc::clone(kind.or_insert_with(|| function.kind.name().into())),
                     inlined: location.inlined,
                     build_id: build_id.clone(),
                     address,
@@ -155,12 +174,11 @@ impl Frames {
 }
 
 /// The build id and the offset of a frame's code, where these are the same on all machines.
-fn place(profile: &SymbolizedProfile, id: FrameId) -> (Option<String>, Option<i64>) {
+fn place(profile: &SymbolizedProfile, id: FrameId) -> (Option<BuildId>, Option<i64>) {
     let profile = profile.profile();
     match profile.frames[id] {
         ProfileFrame::Module { module, offset } => {
-            let build_id = &profile.modules[module].build_id;
-            let build_id = build_id.map(|id| id.to_string());
+            let build_id = profile.modules[module].build_id;
             (build_id, Some(offset.0.cast_signed()))
         }
         ProfileFrame::Kernel(address) => {
@@ -168,7 +186,7 @@ fn place(profile: &SymbolizedProfile, id: FrameId) -> (Option<String>, Option<i6
             let offset = kernel
                 .text
                 .map(|text| address.wrapping_sub(text).cast_signed());
-            (kernel.build_id.map(|id| id.to_string()), offset)
+            (kernel.build_id, offset)
         }
         _ => (None, None),
     }
@@ -179,6 +197,7 @@ mod tests {
     use prof_report::Profile;
     use prof_symbols::{SymbolOptions, Symbolizer};
 
+    use super::super::number;
     use super::*;
 
     #[test]

@@ -162,16 +162,27 @@ impl<T> Nested<T> {
 /// Texts as columns have them. They are known by where they are: to hash each would take longer
 /// than to make those anew that are there twice.
 #[derive(Default)]
-pub(super) struct NewTexts(FxHashMap<*const u8, (Arc<str>, ByteArray)>);
+pub(super) struct NewTexts<'a> {
+    known: FxHashMap<*const str, ByteArray>,
+    /// The last one: many rows that follow one another have the same.
+    last: Option<(&'a str, ByteArray)>,
+}
 
-impl NewTexts {
-    pub(super) fn of(&mut self, text: &Arc<str>) -> ByteArray {
-        let known = self.0.entry(text.as_ptr()).or_insert_with(|| {
-            // What is held stays where it is.
-            let new = ByteArray::from(text.as_bytes().to_vec());
-            (Arc::clone(text), new)
-        });
-        known.1.clone()
+impl<'a> NewTexts<'a> {
+    pub(super) fn of(&mut self, text: &'a str) -> ByteArray {
+        if let Some((last, known)) = &self.last
+            && std::ptr::eq(*last, text)
+        {
+            return known.clone();
+        }
+        let new = || ByteArray::from(text.as_bytes().to_vec());
+        let known = self
+            .known
+            .entry(std::ptr::from_ref(text))
+            .or_insert_with(new)
+            .clone();
+        self.last = Some((text, known.clone()));
+        known
     }
 }
 

@@ -84,7 +84,7 @@ impl<'a> NewFrames<'a> {
     fn write(&self, columns: &mut NewColumns<'_>) -> Result<()> {
         let mut texts = NewTexts::default();
         let mut text = |columns: &mut NewColumns<'_>, of: TextOf, deepest| {
-            let of = |frame: &Frame| of(frame).map(|text| texts.of(text));
+            let of = |frame: &'a Frame| of(frame).map(|text| texts.of(text));
             columns.nested::<ByteArrayType>(&self.column(of, deepest))
         };
         text(columns, |frame| Some(&frame.function), REQUIRED)?;
@@ -97,7 +97,7 @@ impl<'a> NewFrames<'a> {
         columns.nested::<Int32Type>(&self.column(|frame| frame.line, OPTIONAL))
     }
 
-    fn column<T: Clone>(&self, of: impl FnMut(&Frame) -> Option<T>, deepest: i16) -> Nested<T> {
+    fn column<T: Clone>(&self, of: impl FnMut(&'a Frame) -> Option<T>, deepest: i16) -> Nested<T> {
         let values: Vec<Option<T>> = self.distinct.iter().copied().map(of).collect();
         let value = |&place: &u32| values.get(place as usize).cloned().flatten();
         let places = self.stacks.iter().map(|stack| stack.len().max(1)).sum();
