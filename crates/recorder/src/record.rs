@@ -6,10 +6,10 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use prof_events::{
-    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Stacks, Threads, Toggling, Weight,
+    HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Threads, Toggling, Weight,
 };
-use prof_model::{Pid, StackEnd};
-use prof_perfdata::{Attr, EventDescription, RecordFormat, SampleType, WriteError};
+use prof_model::Pid;
+use prof_perfdata::{Attr, EventDescription, RecordFormat, WriteError};
 
 use crate::coverage::CoverageTracker;
 use crate::error::Error;
@@ -25,8 +25,9 @@ use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
 use crate::reader::{Outcome, Reader, ReaderInput};
 use crate::session::duplicates::Duplicates;
+use crate::session::events::SessionEvents;
 use crate::session::unwind::ChainBuilder;
-use crate::session::{Finished, Session, SessionEvent, SessionInput, StackWork, Trackers};
+use crate::session::{Finished, Session, SessionInput, Trackers};
 use crate::settings::settings;
 use crate::source::Source;
 use crate::source::hotplug::Hotplug;
@@ -182,45 +183,8 @@ fn session(
     rings: &[EventDescription],
     live: Arc<LiveReadings>,
 ) -> Result<Session, Error> {
-    let (mut written, mut events) = (Vec::<EventDescription>::new(), Vec::new());
-    for (event, ring) in opened.events.iter().zip(rings) {
-        let stacks = match event.setup.stacks {
-            Stacks::Dump(_) if options.unwind => StackWork::Unwind,
-            Stacks::FramePointers | Stacks::LastBranches { .. } => {
-                StackWork::Keep(StackEnd::FramePointersEnded)
-            }
-            Stacks::Dump(_) | Stacks::None => StackWork::Keep(StackEnd::NotRecorded),
-        };
-        let weight = event.setup.weight;
-        let attr = match stacks {
-            StackWork::Unwind => unwound(&ring.attr, weight),
-            StackWork::Keep(_) => ring.attr.clone(),
-        };
-        let same = |other: &&mut EventDescription| {
-            matches!(weight, Weight::Allocation { .. } | Weight::Blocked) && other.name == ring.name
-        };
-        let attr = match written.iter_mut().find(same) {
-            // To readers, all functions that allocate are one event, and all waits are one.
-            Some(other) => {
-                other.ids.extend(&ring.ids);
-                other.attr.clone()
-            }
-            None => {
-                written.push(EventDescription {
-                    attr: attr.clone(),
-                    ..ring.clone()
-                });
-                attr
-            }
-        };
-        events.push(SessionEvent {
-            attr,
-            stacks,
-            weight,
-            periods: event.setup.says_next_period().then(Default::default),
-        });
-    }
-    let output = OutputFiles::create(options, written, settings(opened, options))?;
+    let (events, described) = SessionEvents::new(opened, rings, options.unwind)?;
+    let output = OutputFiles::create(options, described, settings(opened, options))?;
     let trackers = Trackers {
         duplicates: Duplicates::new(opened.ids(), &opened.late),
         lifetimes: CoverageTracker::new(opened, covered_event(opened)),
@@ -228,7 +192,6 @@ fn session(
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
     Ok(Session::new(SessionInput {
-        format: RecordFormat::new(rings)?,
         events,
         output,
         trackers,
@@ -236,17 +199,6 @@ fn session(
         live,
     })
     .stored(&options.storage))
-}
-
-/// The attribute of samples that this crate has unwound and weighed.
-fn unwound(ring: &Attr, weight: Weight) -> Attr {
-    let mut attr = ring.unwound();
-    attr.sample_type = attr.sample_type & !SampleType::REGS_INTR;
-    attr.sample_regs_intr = 0;
-    if weight != Weight::Period {
-        attr.sample_type = attr.sample_type | SampleType::PERIOD;
-    }
-    attr
 }
 
 /// Starts the target, or starts sampling it.

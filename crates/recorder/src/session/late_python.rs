@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use prof_events::{Weight, system};
 use prof_model::Tid;
 use prof_perfdata::{Record, Sample, WriteError};
-use prof_unwinder::Target;
 
 use super::Session;
 use crate::offcpu::tracker::WaitSample;
@@ -47,12 +46,12 @@ impl UnreadWaits {
 impl Session {
     /// Reads the Python functions of threads that wait, as far as is known.
     pub(super) fn read_waits(&mut self, pending: &PendingBatches) -> Result<(), WriteError> {
-        for (tid, at) in std::mem::take(&mut self.unread_waits.samples) {
+        for (tid, at) in std::mem::take(&mut self.waits.unread.samples) {
             let batch = pending.get(at.batch);
             let Some(entry) = batch.and_then(|batch| batch.get(at.index)) else {
                 continue;
             };
-            let Ok(Record::Sample(mut sample)) = self.format.parse(entry.bytes) else {
+            let Ok(Record::Sample(mut sample)) = self.events.format.parse(entry.bytes) else {
                 continue;
             };
             let Some(reading) = self.read_blocked(&sample) else {
@@ -64,16 +63,16 @@ impl Session {
                 ..entry
             };
             // Records of its functions come after those that were written.
-            sample.time = Some(self.unread_waits.now.time);
+            sample.time = Some(self.waits.unread.now.time);
             let unwound = self.unwind(&sample, sample.period, Weight::OffCpu, entry);
             self.write_python_maps()?;
             if let Some(outcome) = unwound {
                 let of_wait = WaitSample {
                     event: sample.event,
-                    record: &self.out,
+                    record: self.encoder.record(),
                     outcome,
                 };
-                self.waits.replace(tid, complete, of_wait);
+                self.waits.tracker.replace(tid, complete, of_wait);
             }
         }
         Ok(())
@@ -81,11 +80,7 @@ impl Session {
 
     /// The Python functions of a thread that has waited since this sample.
     pub(super) fn read_blocked(&mut self, sample: &Sample<'_>) -> Option<PythonReading> {
-        let target = Target {
-            pid: sample.pid,
-            process: self.processes.get(sample.pid)?,
-            modules: &self.modules,
-        };
+        let target = self.mappings.target(sample.pid)?;
         self.python.read_blocked(&target, sample)
     }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod allocation;
 pub(crate) mod duplicates;
+pub(crate) mod events;
+pub(crate) mod mappings;
 pub(crate) mod module_hits;
 pub(crate) mod next_periods;
 pub(crate) mod priority;
@@ -10,22 +12,23 @@ pub(crate) mod runtime_finder;
 pub(crate) mod unwind;
 pub(crate) mod unwind_failures;
 
+mod encoder;
 mod late_python;
 mod losses;
 mod output;
 mod samples;
 mod state;
 mod statistics;
+mod waits;
 
 use std::sync::Arc;
 
-use prof_events::{Weight, system};
-use prof_model::{Modules, Pid, Processes, Quality, StackEnd};
-use prof_perfdata::{Attr, Record, RecordFormat, WriteError, follow};
+use prof_events::system;
+use prof_model::{Pid, Quality};
+use prof_perfdata::{Record, WriteError};
 
 use crate::coverage::CoverageTracker;
 use crate::live::readings::LiveReadings;
-use crate::offcpu::tracker::OffCpuTracker;
 use crate::options::Storage;
 use crate::output::file_summary::FileSummary;
 use crate::output::output_files::{OutputFiles, Written};
@@ -33,54 +36,44 @@ use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
 use crate::probe_coverage::ProbeCoverage;
 use crate::queue::feedback::Feedback;
-use crate::queue::message::{Content, Message, MessageKind};
+use crate::queue::message::Content;
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::{BatchEntry, Popped, RecordQueue};
 use crate::queue::sorter::{PendingRecord, RecordSorter};
 use crate::reader::Outcome;
-use crate::session::allocation::EveryBytes;
 use crate::session::duplicates::Duplicates;
+use crate::session::events::SessionEvents;
+use crate::session::mappings::KnownMappings;
 use crate::session::priority::PriorityBoost;
 use crate::session::python::PythonFrames;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
-use late_python::UnreadWaits;
+use encoder::SampleEncoder;
 use output::SessionOutput;
-use statistics::{KnownLosses, Statistics};
+use statistics::Statistics;
+use waits::SessionWaits;
 
 /// Sorts records, follows the processes, unwinds samples and writes it all.
 pub(crate) struct Session {
-    /// The format of the records in the rings.
-    format: RecordFormat,
-    events: Vec<SessionEvent>,
+    events: SessionEvents,
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     python: PythonFrames,
-    /// Records of Python functions that are still to be written.
-    python_maps: Vec<u8>,
-    processes: Processes,
-    modules: Modules,
+    mappings: KnownMappings,
     trackers: Trackers,
     file_pinner: FilePinner,
-    waits: OffCpuTracker,
-    unread_waits: UnreadWaits,
-    every_bytes: EveryBytes,
-    /// The statistics of the current file, or of the chunk in memory.
+    waits: SessionWaits,
     statistics: Statistics,
-    known_losses: KnownLosses,
     own_pid: Pid,
     /// The feedback for the reader.
     feedback: Feedback,
-    /// A record while it is encoded.
-    out: Vec<u8>,
-    chain: Vec<u64>,
+    /// The current sample.
+    encoder: SampleEncoder,
 }
 
 /// The input of a session.
 pub(crate) struct SessionInput {
-    /// The format of the records in the rings.
-    pub(crate) format: RecordFormat,
-    pub(crate) events: Vec<SessionEvent>,
+    pub(crate) events: SessionEvents,
     pub(crate) output: OutputFiles,
     pub(crate) trackers: Trackers,
     pub(crate) chain_builder: ChainBuilder,
@@ -94,27 +87,6 @@ pub(crate) struct Trackers {
     pub(crate) lifetimes: CoverageTracker,
     pub(crate) probes: ProbeCoverage,
     pub(crate) hotplug: Hotplug,
-}
-
-/// One of the sampled events.
-pub(crate) struct SessionEvent {
-    /// Its attributes in the file.
-    pub(crate) attr: Attr,
-    /// What to do with its stacks.
-    pub(crate) stacks: StackWork,
-    /// How its samples are weighed.
-    pub(crate) weight: Weight,
-    /// What its samples stand for, if they say the period that begins with them.
-    pub(crate) periods: Option<next_periods::NextPeriods>,
-}
-
-/// What to do with the stacks of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StackWork {
-    /// Unwind them.
-    Unwind,
-    /// Store them unchanged, and count them as ended for this reason.
-    Keep(StackEnd),
 }
 
 /// The result when the last record is written.
@@ -133,7 +105,6 @@ impl Session {
 
     pub(crate) fn new(input: SessionInput) -> Self {
         let SessionInput {
-            format,
             events,
             output,
             trackers,
@@ -141,25 +112,18 @@ impl Session {
             live,
         } = input;
         Self {
-            format,
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
             python: PythonFrames::new(live),
-            python_maps: Vec::new(),
-            processes: Processes::default(),
-            modules: Modules::default(),
+            mappings: KnownMappings::default(),
             trackers,
             file_pinner: FilePinner::default(),
-            waits: OffCpuTracker::default(),
-            unread_waits: UnreadWaits::default(),
-            every_bytes: EveryBytes::default(),
+            waits: SessionWaits::default(),
             statistics: Statistics::default(),
-            known_losses: KnownLosses::default(),
             own_pid: std::process::id() as Pid,
             feedback: Feedback::default(),
-            out: Vec::new(),
-            chain: Vec::new(),
+            encoder: SampleEncoder::default(),
         }
     }
 
@@ -207,7 +171,7 @@ impl Session {
             for (index, entry) in batch.iter().enumerate() {
                 let time = match entry.content {
                     Content::Message(message) => Some(message.time),
-                    _ => self.format.time(entry.bytes),
+                    _ => self.events.format.time(entry.bytes),
                 };
                 // A record without a time keeps its place.
                 last_time = time.unwrap_or(last_time);
@@ -241,7 +205,7 @@ impl Session {
             if let Some(batch) = pending.get(waiting.batch)
                 && let Some(entry) = batch.get(waiting.index)
             {
-                self.unread_waits.now = waiting;
+                self.waits.unread.now = waiting;
                 self.entry(entry)?;
             }
             if self.is_full() {
@@ -290,14 +254,12 @@ impl Session {
 
     /// The summary of the current file or chunk, which ends here.
     fn take_summary(&mut self) -> FileSummary {
-        let mut statistics = std::mem::take(&mut self.statistics);
-        let waits = self.waits.take_seen();
+        let waits = self.waits.tracker.take_seen();
         self.trackers.hotplug.poll();
-        statistics.quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
-        statistics.quality.waits =
-            Some(waits).filter(|waits| waits.waits > 0 || waits.ready_time > 0);
-        self.known_losses.reported += statistics.quality.losses.ring_full;
-        statistics.into_summary(&self.modules)
+        let quality = &mut self.statistics.quality;
+        quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
+        quality.waits = Some(waits).filter(|waits| waits.waits > 0 || waits.ready_time > 0);
+        self.statistics.take_summary(&self.mappings.modules)
     }
 
     /// Makes the file readable up to here, in case we are killed.
@@ -309,10 +271,10 @@ impl Session {
     fn entry(&mut self, entry: BatchEntry<'_>) -> Result<(), WriteError> {
         let bytes = entry.bytes;
         if let Content::Message(message) = entry.content {
-            self.message(message);
+            self.waits.message(message, self.own_pid);
             return Ok(());
         }
-        let Ok(record) = self.format.parse(bytes) else {
+        let Ok(record) = self.events.format.parse(bytes) else {
             self.statistics.quality.losses.malformed += 1;
             return Ok(());
         };
@@ -322,7 +284,6 @@ impl Session {
             Record::Switch(switch) => return self.switch(switch),
             Record::Exit(task) => {
                 self.trackers.duplicates.forget(task.tid);
-                self.unread_waits.end(task.tid);
                 self.chain_builder.forget_thread(task.tid);
                 if let Some(unseen) = self.waits.forget(task.tid) {
                     self.unseen(unseen, task.stamp.time.unwrap_or(task.time))?;
@@ -336,22 +297,11 @@ impl Session {
             Record::Comm(comm) if comm.exec => self.chain_builder.forget_thread(comm.tid),
             _ => {}
         }
-        self.trackers.lifetimes.follow(&record, &self.processes);
-        follow(&record, &mut self.processes, &mut self.modules);
-        (self.python).follow(&record, &self.processes, &self.modules);
-        self.trackers.probes.follow(&record, &self.processes);
+        (self.trackers.lifetimes).follow(&record, &self.mappings.processes);
+        self.mappings.follow(&record);
+        self.python.follow(&record, &self.mappings);
+        (self.trackers.probes).follow(&record, &self.mappings.processes);
         self.output.write(bytes)
-    }
-
-    /// Handles a message: only samples of waits need it, the file does not.
-    fn message(&mut self, message: Message) {
-        let time = message.time;
-        match message.what {
-            MessageKind::Enabled => self.waits.enable(time),
-            MessageKind::Disabled => self.waits.disable(time),
-            MessageKind::Blocked(pid, _) if pid == self.own_pid => {}
-            MessageKind::Blocked(pid, tid) => self.waits.out((pid, tid), time),
-        }
     }
 
     /// Completes the last file. `outcome` is the reader's result at the end.
@@ -360,7 +310,7 @@ impl Session {
         let mut last = self.take_summary();
         // No record reports losses after the last one.
         let lost = outcome.map_or(0, |outcome| outcome.lost);
-        last.quality.losses.ring_full += lost.saturating_sub(self.known_losses.reported);
+        last.quality.losses.ring_full += self.statistics.unreported(lost);
         last.quality.size_limit = self.output.max_size.filter(|_| full);
         last.quality.unseen.left_running = self.left_running(outcome);
         last.quality.unseen.never_enabled = outcome.is_some_and(|it| !it.was_enabled);
@@ -376,7 +326,10 @@ impl Session {
         let coverage = match full {
             // The counts include the time up to the end, which is not all sampled up to here.
             true => Vec::new(),
-            false => (self.trackers.lifetimes).finish(counts, all.lost_share(), &self.processes),
+            false => {
+                let processes = &self.mappings.processes;
+                (self.trackers.lifetimes).finish(counts, all.lost_share(), processes)
+            }
         };
         let with_coverage = |quality| Quality {
             coverage: coverage.clone(),
@@ -392,7 +345,7 @@ impl Session {
         let SessionOutput { files, total, .. } = self.output;
         Finished {
             quality: with_coverage(total.quality),
-            pinned: self.file_pinner.finish(&self.modules),
+            pinned: self.file_pinner.finish(&self.mappings.modules),
             written: files.written(),
             ended,
         }

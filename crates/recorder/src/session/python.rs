@@ -8,10 +8,8 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use prof_model::{
-    AbsoluteAddress, Modules, NoPython, Pid, Processes, PythonFunction, StackEnd, StackNote,
-};
-use prof_perfdata::{CpuMode, Mmap, Record, Sample, Stamp, context};
+use prof_model::{AbsoluteAddress, NoPython, Pid, PythonFunction, StackEnd, StackNote};
+use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
 use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::{FRAME_LIMIT, Target};
 
@@ -19,6 +17,7 @@ use crate::live::maps_interpreter;
 use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{PythonReading, SampledThread};
+use crate::session::mappings::KnownMappings;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 
 /// Knows the interpreters of processes, and the functions that were seen.
@@ -33,6 +32,8 @@ pub(crate) struct PythonFrames {
     readings: Arc<LiveReadings>,
     /// For threads that still wait.
     reader: PythonReader,
+    /// The records of functions that are still to be written.
+    maps: Vec<u8>,
 }
 
 impl PythonFrames {
@@ -55,23 +56,20 @@ impl PythonFrames {
             paths: HashMap::new(),
             reader: PythonReader::new(Arc::clone(&readings)),
             readings,
+            maps: Vec::new(),
         }
     }
 
     /// Finds the interpreter of a process as soon as it is mapped or inherited, because all samples
     /// before lack their frames. The record was followed.
-    pub(crate) fn follow(&mut self, record: &Record<'_>, processes: &Processes, modules: &Modules) {
+    pub(crate) fn follow(&mut self, record: &Record<'_>, mappings: &KnownMappings) {
         let pid = match record {
             Record::Mmap(mmap) if maps_interpreter(record) => mmap.pid,
             Record::Fork(task) if self.interpreters.get(task.parent_pid).is_some() => task.pid,
             _ => return,
         };
-        if let Some(process) = processes.get(pid) {
-            self.interpreter(&Target {
-                pid,
-                process,
-                modules,
-            });
+        if let Some(target) = mappings.target(pid) {
+            self.interpreter(&target);
         }
     }
 
@@ -158,8 +156,34 @@ impl PythonFrames {
         PythonFunction::start(number)
     }
 
+    /// Maps the functions in the chain of a sample that its process has not mapped yet: adds the
+    /// records that must be [written](Self::take_maps) before the sample.
+    pub(crate) fn map(
+        &mut self,
+        sample: &Sample<'_>,
+        chain: &[u64],
+        attr: &Attr,
+        mappings: &mut KnownMappings,
+    ) {
+        let Some(target) = mappings.target(sample.pid) else {
+            return;
+        };
+        for (address, path) in self.unmapped(&target, chain) {
+            let mmap = mmap(sample, address, &path);
+            // The path is short.
+            let _ = encode::mmap2(&mut self.maps, attr, &mmap);
+            mappings.follow(&Record::Mmap(mmap));
+        }
+    }
+
+    /// The records of functions since the last call.
+    pub(crate) fn take_maps(&mut self) -> Option<Vec<u8>> {
+        let has_maps = !self.maps.is_empty();
+        has_maps.then(|| std::mem::take(&mut self.maps))
+    }
+
     /// The functions in the chain that the process has not mapped yet: where, and their paths.
-    pub(crate) fn unmapped(&self, target: &Target<'_>, chain: &[u64]) -> Vec<(u64, String)> {
+    fn unmapped(&self, target: &Target<'_>, chain: &[u64]) -> Vec<(u64, String)> {
         let space = target.process.space();
         let addresses = chain.iter().filter(|&&at| PythonFunction::holds(at));
         let mut starts: Vec<_> = addresses
@@ -238,7 +262,7 @@ fn path(function: &Function) -> String {
 }
 
 /// The record of a function that is first seen with this sample.
-pub(crate) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
+fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
     Mmap {
         stamp: Stamp {
             pid: Some(sample.pid),

@@ -1,11 +1,10 @@
 //! The state of processes, written before their first samples.
 
-use prof_model::{AbsoluteAddress, Modules, Pid, Process, Processes};
-use prof_perfdata::{Attr, Record, WriteError, encode, follow};
+use prof_model::Pid;
+use prof_perfdata::{Attr, Record, WriteError, encode};
 
-use super::{Session, SessionEvent};
+use super::Session;
 use crate::output::synthesize::{self, BuildIds};
-use crate::output::synthesize_state::synthesize_state;
 use crate::reader::Outcome;
 
 impl Session {
@@ -37,18 +36,18 @@ impl Session {
         &mut self,
         synthesize: impl FnOnce(&mut dyn FnMut(&Record<'_>)),
     ) -> Result<(), WriteError> {
-        let Some(SessionEvent { attr, .. }) = self.events.first() else {
+        let Some(attr) = self.events.first_attr() else {
             return Ok(());
         };
         let mut out = Vec::new();
         synthesize(&mut |record: &Record<'_>| {
-            if is_known(record, &self.processes, &self.modules) {
+            if self.mappings.is_known(record) {
                 return;
             }
             append(&mut out, attr, record);
-            follow(record, &mut self.processes, &mut self.modules);
-            (self.python).follow(record, &self.processes, &self.modules);
-            self.trackers.probes.follow(record, &self.processes);
+            self.mappings.follow(record);
+            self.python.follow(record, &self.mappings);
+            (self.trackers.probes).follow(record, &self.mappings.processes);
         });
         self.output.write(&out)
     }
@@ -56,17 +55,16 @@ impl Session {
     /// How many processes a command that has ended left running.
     pub(super) fn left_running(&self, outcome: Option<&Outcome>) -> u64 {
         let has_ended = outcome.is_some_and(|outcome| outcome.exit.is_some());
-        let running = self.processes.iter().filter(|&(pid, _)| pid > 0);
+        let running = self.mappings.processes.iter().filter(|&(pid, _)| pid > 0);
         if has_ended { running.count() as u64 } else { 0 }
     }
 
     /// The current state, as the records that a file begins with.
     pub(super) fn state(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        if let Some(SessionEvent { attr, .. }) = self.events.first() {
-            synthesize_state(&self.processes, &self.modules, &mut |record| {
-                append(&mut out, attr, record);
-            });
+        if let Some(attr) = self.events.first_attr() {
+            self.mappings
+                .synthesize(&mut |record| append(&mut out, attr, record));
         }
         out
     }
@@ -83,27 +81,4 @@ fn append(out: &mut Vec<u8>, attr: &Attr, record: &Record<'_>) {
         }
         _ => Ok(()),
     };
-}
-
-/// Whether the file contains that already.
-fn is_known(record: &Record<'_>, processes: &Processes, modules: &Modules) -> bool {
-    match record {
-        Record::Comm(comm) => {
-            let name = processes.get(comm.pid).and_then(|it| it.own_name(comm.tid));
-            name.is_some_and(|name| comm.name == &**name)
-        }
-        Record::Mmap(mmap) => {
-            let space = processes.get(mmap.pid).map(Process::space);
-            let found = space.and_then(|space| space.find(AbsoluteAddress(mmap.address)));
-            found.is_some_and(|found| {
-                let module = &modules[found.module];
-                found.start.0 == mmap.address
-                    && found.end.0 == mmap.address.saturating_add(mmap.length)
-                    && found.file_offset.0 == mmap.file_offset
-                    && module.path == mmap.path
-                    && (module.build_id, module.identity) == (mmap.build_id, mmap.identity)
-            })
-        }
-        _ => false,
-    }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use prof_model::{Modules, Pid, Quality};
-use prof_perfdata::Record;
+use prof_perfdata::{Record, Sample};
 
 use crate::output::file_summary::FileSummary;
 use crate::queue::record_queue::ReaderCounts;
@@ -11,25 +11,26 @@ use crate::session::module_hits::ModuleHits;
 use crate::session::unwind_failures::UnwindFailures;
 use crate::stack_outcome::StackOutcome;
 
-/// The statistics of one file.
+/// The statistics of the current file, or of the chunk in memory.
 #[derive(Debug, Default)]
 pub(super) struct Statistics {
     pub(super) quality: Quality,
-    pub(super) failures: UnwindFailures,
+    failures: UnwindFailures,
     pub(super) hits: ModuleHits,
     /// Time of the first and of the last sample.
-    pub(super) sample_time: Option<(u64, u64)>,
+    sample_time: Option<(u64, u64)>,
     /// The names of programs that have just been started, and have mapped nothing yet.
     starting: HashMap<Pid, Box<str>>,
+    known_losses: KnownLosses,
 }
 
-/// Losses that are known already.
-#[derive(Debug, Default)]
-pub(super) struct KnownLosses {
+/// Losses that are counted already, in this file or in an earlier one.
+#[derive(Clone, Copy, Debug, Default)]
+struct KnownLosses {
     /// The reader's counters when last read.
-    pub(super) reader: ReaderCounts,
-    /// Lost samples that records have reported.
-    pub(super) reported: u64,
+    reader: ReaderCounts,
+    /// Lost samples that records in earlier files have reported.
+    reported: u64,
 }
 
 impl Statistics {
@@ -68,22 +69,49 @@ impl Statistics {
         }
     }
 
-    /// Adds what the reader has counted since `before`.
-    pub(super) fn count_reader(&mut self, counts: ReaderCounts, before: ReaderCounts) {
-        let losses = &mut self.quality.losses;
-        losses.queue_full += counts.dropped.saturating_sub(before.dropped);
-        losses.cut_stacks += counts.cut.saturating_sub(before.cut);
-        losses.corrupt_rings += counts.corrupt.saturating_sub(before.corrupt);
+    /// Counts the time of a sample.
+    pub(super) fn count_time(&mut self, sample: &Sample<'_>) {
+        if let Some(time) = sample.time {
+            let (first, last) = self.sample_time.unwrap_or((time, time));
+            self.sample_time = Some((first.min(time), last.max(time)));
+        }
     }
 
-    pub(super) fn into_summary(self, modules: &Modules) -> FileSummary {
-        let mut quality = self.quality;
-        quality.failures = self.failures.most_frequent(modules);
+    /// Adds what the reader has counted since the last call. Returns how many samples it has
+    /// dropped since.
+    pub(super) fn count_reader(&mut self, counts: ReaderCounts) -> u64 {
+        let before = std::mem::replace(&mut self.known_losses.reader, counts);
+        let dropped = counts.dropped.saturating_sub(before.dropped);
+        let losses = &mut self.quality.losses;
+        losses.queue_full += dropped;
+        losses.cut_stacks += counts.cut.saturating_sub(before.cut);
+        losses.corrupt_rings += counts.corrupt.saturating_sub(before.corrupt);
+        dropped
+    }
+
+    /// How many of the samples that are `lost` in all no record of a complete file has reported.
+    pub(super) fn unreported(&self, lost: u64) -> u64 {
+        lost.saturating_sub(self.known_losses.reported)
+    }
+
+    /// The summary of what ends here; then counts the next file or chunk.
+    pub(super) fn take_summary(&mut self, modules: &Modules) -> FileSummary {
+        let mut known_losses = self.known_losses;
+        known_losses.reported += self.quality.losses.ring_full;
+        let ended = std::mem::replace(
+            self,
+            Self {
+                known_losses,
+                ..Self::default()
+            },
+        );
+        let mut quality = ended.quality;
+        quality.failures = ended.failures.most_frequent(modules);
         quality.java = modules.have_java_vm();
         FileSummary {
             quality,
-            sample_time: self.sample_time,
-            build_ids: self.hits.build_ids(modules),
+            sample_time: ended.sample_time,
+            build_ids: ended.hits.build_ids(modules),
         }
     }
 }

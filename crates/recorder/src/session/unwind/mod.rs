@@ -7,23 +7,17 @@ mod sample_memory;
 mod stack_snapshot;
 mod tail_change;
 
-use prof_model::{Modules, Pid, Process, Processes, StackEnd, StackNote, Tid, UserRegisters};
+use prof_model::{Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
 use crate::queue::message::StackTail;
+use crate::session::mappings::KnownMappings;
 use crate::session::unwind::deep_threads::{DeepThread, DeepThreads};
 use crate::session::unwind::java::{JavaMachine, JavaMachines, java_machines};
 use crate::session::unwind::module_files::LiveFiles;
 use crate::session::unwind::sample_memory::SampleMemory;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
-
-/// The mappings, by the records so far.
-#[derive(Clone, Copy)]
-pub(crate) struct KnownMappings<'a> {
-    pub(crate) processes: &'a Processes,
-    pub(crate) modules: &'a Modules,
-}
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainBuilder {
@@ -99,7 +93,7 @@ impl ChainBuilder {
         &mut self,
         sample: &Sample<'_>,
         tail: Option<(StackTail, &[u8])>,
-        known: KnownMappings<'_>,
+        known: &KnownMappings,
         chain: &mut Vec<u64>,
     ) -> ChainOutcome {
         let kernel_frames = self.users.split(sample, chain);
@@ -110,7 +104,7 @@ impl ChainBuilder {
         let target = Target {
             pid: sample.pid,
             process: (known.processes.get(sample.pid)).unwrap_or(&self.unknown),
-            modules: known.modules,
+            modules: &known.modules,
         };
         let Some(registers) = entry.registers(saved) else {
             return ChainOutcome::without_tail(StackNote::new(StackEnd::NoUserState));
