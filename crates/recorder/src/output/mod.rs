@@ -1,6 +1,8 @@
 //! The output: files, their rotation, and the state at the beginning of each.
 
+mod complete_files;
 pub(crate) mod file;
+mod file_header;
 pub(crate) mod file_summary;
 pub(crate) mod mapped_file;
 pub(crate) mod output_files;
