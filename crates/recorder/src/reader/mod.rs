@@ -1,10 +1,12 @@
 //! The thread that drains the rings, and decides when recording ends.
 
 pub(crate) mod batch_filler;
+mod batch_sender;
 pub(crate) mod context_pin;
 pub(crate) mod drain;
 pub(crate) mod short_threads;
 mod sleep;
+mod stack_evidence;
 pub(crate) mod wakeup;
 mod watchers;
 
@@ -26,8 +28,9 @@ use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
 use crate::options::{Delay, ResourceLimits, Schedule, Target};
 use crate::queue::message::{Message, MessageKind};
 use crate::queue::pressure::Pressure;
-use crate::queue::record_queue::{Batch, ReaderCounts, RecordQueue};
+use crate::queue::record_queue::{Batch, RecordQueue};
 use crate::reader::batch_filler::BatchFiller;
+use crate::reader::batch_sender::BatchSender;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::sleep::ReaderSleep;
 use crate::reader::wakeup::PassSummary;
@@ -43,8 +46,7 @@ pub(crate) struct Reader<'a> {
     target_memory: TargetMemory,
     watchers: WatcherState,
     sleep: ReaderSleep,
-    queue: &'a RecordQueue,
-    counts: ReaderCounts,
+    sender: BatchSender<'a>,
     /// Varies the periods, if prof chooses them.
     period_randomizer: Option<PeriodRandomizer>,
     /// Samples blocked threads, if the kernel samples no waits.
@@ -53,8 +55,6 @@ pub(crate) struct Reader<'a> {
     toggles: Vec<Message>,
     /// The target that may have run before sampling, until it was examined.
     earlier: Option<&'a Target>,
-    /// Whether the last pass found records: then another must follow for the order of time.
-    found: bool,
 }
 
 /// What is read of the live target.
@@ -153,9 +153,7 @@ impl<'a> Reader<'a> {
                 true => WatcherState::NotNeeded(AllowedCpus::of_this_thread()),
                 false => WatcherState::None,
             },
-            queue,
-            counts: ReaderCounts::default(),
-            found: false,
+            sender: BatchSender::new(queue),
         }
     }
 
@@ -167,7 +165,7 @@ impl<'a> Reader<'a> {
         signals: &Signals,
         schedule: &Schedule,
     ) -> Result<Outcome, Error> {
-        let queue = self.queue;
+        let queue = self.sender.queue;
         let _closing = Closing(queue);
         // Before sampling starts: the rings soon fill up.
         system::raise_thread_priority(Ahead::OfThese);
@@ -217,7 +215,7 @@ impl<'a> Reader<'a> {
             timeout = timeout.min(soon);
         }
         let has_interpreters = self.target_memory.readings.has_interpreters();
-        let plan = self.sleep.plan(self.queue, has_interpreters);
+        let plan = self.sleep.plan(self.sender.queue, has_interpreters);
         if (plan.tails || has_interpreters) && self.start_watchers() {
             // For samples that came meanwhile.
             self.pass();
@@ -237,7 +235,7 @@ impl<'a> Reader<'a> {
         if let Some(period_randomizer) = &mut self.period_randomizer {
             period_randomizer.vary(|id, period| self.source.set_period(id, period));
         }
-        let failed = self.queue.is_given_up();
+        let failed = self.sender.queue.is_given_up();
         if failed {
             control.terminate();
         }
@@ -251,11 +249,7 @@ impl<'a> Reader<'a> {
 
     /// Makes the session continue in another file.
     fn rotate(&mut self) {
-        let (mut batch, _) = self.queue.start();
-        batch.begun = system::monotonic_now();
-        batch.rotates = true;
-        batch.counts = self.counts;
-        self.queue.push(batch, true);
+        self.sender.rotate();
         // Samples of the time before should soon be in the first file.
         self.sleep.policy.changed(Instant::now());
     }
@@ -291,8 +285,7 @@ impl<'a> Reader<'a> {
 
     /// One pass over all rings.
     fn pass(&mut self) -> PassSummary {
-        let (mut batch, space) = self.queue.start();
-        batch.begun = system::monotonic_now();
+        let (mut batch, space) = self.sender.begin();
         self.report_toggles(&mut batch);
         if let Some(blocked_threads) = &mut self.blocked_threads {
             let earlier = self.earlier.take().map(launch::threads_now);
@@ -302,7 +295,7 @@ impl<'a> Reader<'a> {
             source,
             format,
             target_memory,
-            counts,
+            sender,
             period_randomizer,
             blocked_threads,
             sleep,
@@ -323,7 +316,7 @@ impl<'a> Reader<'a> {
             live: readings,
             period_randomizer: period_randomizer.as_mut(),
             blocked_threads: blocked_threads.as_mut(),
-            counts,
+            counts: &mut sender.counts,
             summary: PassSummary::default(),
             races_watchers: sleep.races_watchers,
             last_sleep: (!has_watchers).then_some(sleep.last),
@@ -344,20 +337,11 @@ impl<'a> Reader<'a> {
             };
             summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }
-        self.counts.corrupt += u64::from(drained.corrupt);
+        self.sender.counts.corrupt += u64::from(drained.corrupt);
         let now = Instant::now();
         self.sleep.policy.pass_ended(summary, now);
         let hurried = self.sleep.policy.is_hurried(summary, now);
-        let found = !batch.is_empty();
-        // After the last pass with records, one empty batch says that everything before it is
-        // complete.
-        if found || self.found {
-            batch.counts = self.counts;
-            self.queue.push(batch, hurried);
-        } else {
-            self.queue.return_unused(batch);
-        }
-        self.found = found;
+        self.sender.send(batch, hurried);
         summary
     }
 }

@@ -15,8 +15,7 @@
 //! ```
 //! The tail of a stack must be read before the program changes it. Each wakeup of a
 //! [watcher](crate::reader::watchers) costs the program more than the sample itself, so it must be
-//! worth it: one sample in [`WakeupPolicy::WORTH`] must need it. All threads are judged together,
-//! because those that inherit an event share its signal.
+//! worth it: one sample in [`StackEvidence::WORTH`] must need it.
 //!
 //! If processes come and go, or map code, their files must be opened while they exist. So the
 //! reader wakes soon after such a record, and less and less often the longer there is none. If
@@ -30,6 +29,7 @@ use std::time::{Duration, Instant};
 use prof_events::Opened;
 
 use crate::queue::feedback::Feedback;
+use crate::reader::stack_evidence::StackEvidence;
 
 /// Decides how long the reader sleeps.
 #[derive(Debug)]
@@ -38,18 +38,8 @@ pub(crate) struct WakeupPolicy {
     can_signal: bool,
     /// The interval, if it is fixed.
     poll_interval: Option<Duration>,
-    /// Without a sample for this long, the reader waits for the next one.
-    quiet_after: Duration,
-    /// The least time between two wakeups if the rate of samples is unknown.
-    shortest: Duration,
-    /// Whether samples are rarer than wakeups every [`SHORT`](Self::SHORT) would be.
-    is_rare: bool,
-    samples: RecentSamples,
-    /// Whether a stack ever filled its dump.
-    has_full_copies: bool,
-    /// How many stacks the session has unwound, of the first ones.
-    unwound: u32,
-    has_interpreters: bool,
+    rates: EventRates,
+    stacks: StackEvidence,
     /// When the session last had a wait of Python that no watcher has read.
     last_unread_wait: Option<Instant>,
     /// Whether a thread had blocked by the last pass, or may have.
@@ -57,6 +47,17 @@ pub(crate) struct WakeupPolicy {
     /// When processes, threads or mappings changed.
     last_change: Instant,
     last_sample: Instant,
+}
+
+/// How often the events are sampled, and so how long to wait for them.
+#[derive(Debug)]
+struct EventRates {
+    /// Without a sample for this long, the reader waits for the next one.
+    quiet_after: Duration,
+    /// The least time between two wakeups if the rate of samples is unknown.
+    shortest: Duration,
+    /// Whether samples are rarer than wakeups every [`WakeupPolicy::SHORT`] would be.
+    is_rare: bool,
 }
 
 /// The findings of one pass over the rings.
@@ -103,82 +104,53 @@ pub(crate) enum SleepReason {
     Steady,
 }
 
-/// How many wakeups were worth it lately.
-#[derive(Debug, Default)]
-struct RecentSamples {
-    all: u32,
-    /// Of them, those with stacks deeper than their dumps.
-    deep: u32,
-    /// Of them, those whose stack tails had changed since the sample before.
-    changed: u32,
-    /// Of them, those whose stack tails may not be read: no wakeup helps them.
-    refused: u32,
-    /// Of them, those with Python.
-    python: u32,
-    /// Of them, waits of Python that no watcher reads.
-    unread_waits: u32,
-}
-
-impl RecentSamples {
-    /// The number of samples that count: beyond it, all counters are halved.
-    const MEMORY: u32 = 1024;
-
-    fn add(&mut self, samples: u32) {
-        self.all = self.all.saturating_add(samples);
-        while self.all > Self::MEMORY {
-            self.all /= 2;
-            self.deep /= 2;
-            self.changed /= 2;
-            self.refused /= 2;
-            self.python /= 2;
-            self.unread_waits /= 2;
-        }
-    }
-}
-
-impl WakeupPolicy {
-    /// One sample in this many must need a wakeup of its own: without it, 99.5 % of stacks are
-    /// whole.
-    const WORTH: u32 = 200;
-    /// The first samples each wake the reader, so that short programs benefit as well.
-    const AT_FIRST: u32 = 32;
-    /// So many unwound stacks show whether tails change.
-    const LEARNED: u32 = 256;
-    /// The sleep if stacks are deep and do not change, or after changes of processes.
-    const SHORT: Duration = Duration::from_millis(5);
-    /// The sleep until a ring fills.
-    const LONG: Duration = Duration::from_millis(500);
-    /// The sleep if nothing is sampled.
-    const QUIET: Duration = Duration::from_secs(1);
+impl EventRates {
     /// Enabling and disabling the signal takes two calls for each event: this many times as long
     /// must pass without a sample.
     const QUIET_PER_EVENT: Duration = Duration::from_micros(100);
     const QUIET_AFTER: Duration = Duration::from_millis(20);
-    /// The sleep if there are waits of Python that no watcher reads, and for how long after one.
-    const UNREAD_WAITS: Duration = Duration::from_millis(25);
-    const AFTER_UNREAD_WAIT: Duration = Duration::from_secs(2);
     /// The least time between wakeups at an unknown rate.
     const SHORTEST: Duration = Duration::from_micros(200);
 
-    pub(crate) fn new(opened: &Opened, poll_interval: Option<Duration>, now: Instant) -> Self {
+    fn new(opened: &Opened) -> Self {
         let rates: Vec<_> = (opened.events.iter())
             .map(|event| event.setup.highest_rate())
             .collect();
         let events = u32::try_from(opened.ids().count()).unwrap_or(u32::MAX);
         let switching = Self::QUIET_PER_EVENT.saturating_mul(events);
         Self {
-            can_signal: opened.can_signal_each_overflow(),
-            poll_interval,
-            quiet_after: switching.clamp(Self::QUIET_AFTER, Self::QUIET),
+            quiet_after: switching.clamp(Self::QUIET_AFTER, WakeupPolicy::QUIET),
             shortest: match rates.iter().all(Option::is_some) {
                 true => Duration::ZERO,
                 false => Self::SHORTEST,
             },
             is_rare: rates.iter().all(|rate| rate.is_some_and(Self::is_rare)),
-            samples: RecentSamples::default(),
-            has_full_copies: false,
-            unwound: 0,
-            has_interpreters: false,
+        }
+    }
+
+    /// Whether so many samples a second are fewer than wakeups every [`WakeupPolicy::SHORT`].
+    fn is_rare(rate: u64) -> bool {
+        u128::from(rate) * WakeupPolicy::SHORT.as_nanos() < 1_000_000_000
+    }
+}
+
+impl WakeupPolicy {
+    /// The sleep if stacks are deep and do not change, or after changes of processes.
+    const SHORT: Duration = Duration::from_millis(5);
+    /// The sleep until a ring fills.
+    const LONG: Duration = Duration::from_millis(500);
+    /// The sleep if nothing is sampled.
+    const QUIET: Duration = Duration::from_secs(1);
+    /// The sleep if there are waits of Python that no watcher reads, and for how long after one.
+    const UNREAD_WAITS: Duration = Duration::from_millis(25);
+    const AFTER_UNREAD_WAIT: Duration = Duration::from_secs(2);
+
+    pub(crate) fn new(opened: &Opened, poll_interval: Option<Duration>, now: Instant) -> Self {
+        Self {
+            can_signal: opened.can_signal_each_overflow(),
+            poll_interval,
+            rates: EventRates::new(opened),
+            stacks: StackEvidence::default(),
             last_unread_wait: None,
             has_blocked: true,
             last_change: now,
@@ -188,9 +160,7 @@ impl WakeupPolicy {
 
     /// The reader has made a pass over the rings.
     pub(crate) fn pass_ended(&mut self, pass: PassSummary, now: Instant) {
-        self.samples.refused += pass.refused;
-        self.samples.add(pass.samples);
-        self.has_full_copies |= pass.full_copies;
+        (self.stacks).found(pass.samples, pass.refused, pass.full_copies);
         self.has_blocked = pass.blocked;
         if pass.samples > 0 {
             self.last_sample = now;
@@ -199,7 +169,7 @@ impl WakeupPolicy {
             self.changed(now);
         }
         if pass.interpreters {
-            self.expect_python();
+            self.stacks.expect_python();
         }
     }
 
@@ -210,12 +180,7 @@ impl WakeupPolicy {
 
     /// The session has unwound samples.
     pub(crate) fn learn(&mut self, feedback: Feedback, now: Instant) {
-        self.unwound = self.unwound.saturating_add(feedback.unwound);
-        let samples = &mut self.samples;
-        samples.deep = samples.deep.saturating_add(feedback.deep);
-        samples.changed = samples.changed.saturating_add(feedback.changed);
-        samples.python = samples.python.saturating_add(feedback.python);
-        samples.unread_waits = samples.unread_waits.saturating_add(feedback.unread_waits);
+        self.stacks.learn(feedback);
         if feedback.unread_waits > 0 {
             self.last_unread_wait = Some(now);
         }
@@ -234,14 +199,14 @@ impl WakeupPolicy {
             true => (Sleep::For(settled), SleepReason::Changes),
             false => (Sleep::For(settled), SleepReason::Steady),
         };
-        let quiet = now.duration_since(self.last_sample) >= self.quiet_after;
+        let quiet = self.is_quiet(now);
         if !self.can_signal {
             return calm;
         }
         if quiet {
             return (Sleep::UntilSample(Self::QUIET), SleepReason::Quiet);
         }
-        let urgent = match (self.is_at_first(), self.pays(self.worthwhile())) {
+        let urgent = match (self.stacks.is_at_first(), self.stacks.tails_change()) {
             (true, _) => Some(SleepReason::Start),
             (_, true) => Some(SleepReason::ChangingTails),
             _ => None,
@@ -249,8 +214,8 @@ impl WakeupPolicy {
         match urgent {
             Some(_) if lags => (Sleep::For(Self::SHORT), SleepReason::Lag),
             Some(reason) => (Sleep::UntilSample(settled), reason),
-            None if self.pays(self.samples.deep) => {
-                let sleep = match self.is_rare {
+            None if self.stacks.are_deep() => {
+                let sleep = match self.rates.is_rare {
                     true => Sleep::UntilSample(settled),
                     false => Sleep::For(Self::SHORT),
                 };
@@ -260,34 +225,28 @@ impl WakeupPolicy {
         }
     }
 
-    /// A process runs Python. Until the session has unwound its samples, any of them may contain
-    /// Python.
-    fn expect_python(&mut self) {
-        self.samples.python = self.samples.all;
+    /// There are interpreters.
+    pub(crate) fn have_interpreters(&mut self) {
+        self.stacks.have_interpreters();
     }
 
-    /// There are interpreters: if this is new, they ran before they were sampled.
-    pub(crate) fn have_interpreters(&mut self) {
-        if !self.has_interpreters {
-            self.has_interpreters = true;
-            self.expect_python();
-        }
+    fn is_quiet(&self, now: Instant) -> bool {
+        now.duration_since(self.last_sample) >= self.rates.quiet_after
     }
 
     /// Whether Python frames should be read with each sample.
     pub(crate) fn reads_python(&self, now: Instant) -> bool {
         // At the low rates of recordings that run for days, there is a pause after each sample.
-        let is_quiet = self.poll_interval.is_none()
-            && now.duration_since(self.last_sample) >= self.quiet_after;
-        is_quiet || self.is_at_first() || self.pays(self.samples.python)
+        let is_quiet = self.poll_interval.is_none() && self.is_quiet(now);
+        is_quiet || self.stacks.is_at_first() || self.stacks.have_python()
     }
 
     /// Whether stack tails should be read with each sample, given the reason for a sleep.
     pub(crate) fn reads_tails(&self, reason: SleepReason) -> bool {
         match reason {
             SleepReason::ChangingTails => true,
-            SleepReason::Start => self.has_full_copies,
-            SleepReason::DeepTails => self.is_rare,
+            SleepReason::Start => self.stacks.has_full_copies(),
+            SleepReason::DeepTails => self.rates.is_rare,
             _ => false,
         }
     }
@@ -299,29 +258,7 @@ impl WakeupPolicy {
 
     /// The least time between two wakeups by samples.
     pub(crate) fn shortest(&self) -> Duration {
-        self.shortest
-    }
-
-    /// Stacks that an early wakeup has saved, or would have.
-    fn worthwhile(&self) -> u32 {
-        self.samples.changed.saturating_sub(self.samples.refused)
-    }
-
-    /// Whether so many samples a second are fewer than wakeups every [`SHORT`](Self::SHORT).
-    fn is_rare(rate: u64) -> bool {
-        u128::from(rate) * Self::SHORT.as_nanos() < 1_000_000_000
-    }
-
-    /// Whether there are few samples yet, or the session has not said which of the first stacks
-    /// change.
-    fn is_at_first(&self) -> bool {
-        let is_unknown = self.has_full_copies && self.unwound < Self::AT_FIRST;
-        self.samples.all < Self::AT_FIRST || is_unknown
-    }
-
-    fn pays(&self, needed: u32) -> bool {
-        // A single one does not predict the next ones.
-        needed > (self.samples.all / Self::WORTH).max(1)
+        self.rates.shortest
     }
 
     /// How long to let samples accumulate, of which the first has woken the reader at `now`, after
@@ -332,7 +269,7 @@ impl WakeupPolicy {
     pub(crate) fn gather(&self, last: Instant, now: Instant, watch: bool) -> Duration {
         let shortest = match watch && !self.can_signal && !self.has_blocked {
             true => Self::SHORT,
-            false => self.shortest,
+            false => self.rates.shortest,
         };
         shortest.saturating_sub(now.duration_since(last))
     }
@@ -340,9 +277,7 @@ impl WakeupPolicy {
     /// Whether the session should unwind the samples of a pass at once: files may go away, or its
     /// feedback is needed.
     pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
-        // Until enough are unwound, deep stacks may prove to change with the next one.
-        let may_change = self.unwound < Self::LEARNED && !self.pays(self.worthwhile());
-        let unknown = pass.full_copies && (may_change || !self.pays(self.samples.deep));
+        let unknown = pass.full_copies && self.stacks.is_open();
         let changed = now.duration_since(self.last_change) < Self::LONG;
         self.poll_interval.is_none()
             && (unknown || changed || self.longest_for_waits(now).is_some())
@@ -352,7 +287,7 @@ impl WakeupPolicy {
     fn longest_for_waits(&self, now: Instant) -> Option<Duration> {
         let last = self.last_unread_wait.filter(|_| !self.can_signal)?;
         let is_recent = now.duration_since(last) < Self::AFTER_UNREAD_WAIT;
-        is_recent.then(|| match self.pays(self.samples.unread_waits) {
+        is_recent.then(|| match self.stacks.have_unread_waits() {
             true => Self::SHORT,
             false => Self::UNREAD_WAITS,
         })
@@ -374,13 +309,12 @@ mod tests {
             let policy = WakeupPolicy {
                 can_signal: true,
                 poll_interval: None,
-                quiet_after: WakeupPolicy::QUIET_AFTER,
-                shortest: Duration::ZERO,
-                is_rare: false,
-                samples: RecentSamples::default(),
-                has_full_copies: false,
-                unwound: 0,
-                has_interpreters: false,
+                rates: EventRates {
+                    quiet_after: EventRates::QUIET_AFTER,
+                    shortest: Duration::ZERO,
+                    is_rare: false,
+                },
+                stacks: StackEvidence::default(),
                 last_unread_wait: None,
                 has_blocked: true,
                 last_change: now,
@@ -432,7 +366,7 @@ mod tests {
     #[test]
     fn rare_deep_stacks_are_read_as_they_come() {
         let mut reader = Reader::new();
-        reader.policy.is_rare = true;
+        reader.policy.rates.is_rare = true;
         reader.passes(100, 1, 0, 0);
         let sleep = reader.passes(100, 1, 1, 0);
         assert_eq!(sleep, Sleep::UntilSample(millis(500)));
