@@ -9,7 +9,8 @@ use flate2::read::MultiGzDecoder;
 use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
 
-use super::{LoadOptions, folded, load, pprof};
+use super::imports::{folded, pprof};
+use super::{LoadOptions, load};
 use crate::error::{Error, InputError};
 use crate::profile::Profile;
 

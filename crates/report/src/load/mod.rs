@@ -1,26 +1,16 @@
 //! Files to profiles: [`input`] distinguishes formats. Of recordings, records are followed, stacks
 //! unwound where the file holds dumps, and everything interned.
 
-mod chain;
 mod counts;
-mod dumps;
 mod events;
-mod files;
-mod folded;
-mod groups;
-mod imported;
+mod imports;
 mod input;
-mod intern;
 mod losses;
-mod pprof;
 mod progress;
-mod python;
 mod samples;
-mod skipped_callers;
-mod stack_check;
+mod stacks;
 mod streaming;
 mod thread_names;
-mod wall;
 mod weights;
 
 use std::path::Path;
@@ -38,11 +28,11 @@ pub use input::{profile_of, read, recording_file};
 pub use progress::LoadProgress;
 pub use streaming::{Span, StreamingProfile};
 
-use chain::Chain;
-use dumps::{Context, Dumps};
 use progress::Meter;
 use samples::Collector;
-use stack_check::{Opinion, StackChecks};
+use stacks::chain::Chain;
+use stacks::dumps::{Context, Dumps};
+use stacks::stack_check::{Opinion, StackChecks};
 use thread_names::ThreadNames;
 
 /// How to load a recording.

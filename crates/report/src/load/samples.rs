@@ -3,15 +3,15 @@
 use prof_model::{CallGraphSettings, Process, StackEnd};
 use prof_perfdata::{EventDescription, Features};
 
-use super::chain::Chain;
 use super::counts::Counts;
 use super::events::{self, EventTraits};
-use super::groups::Groups;
-use super::intern::{Interner, Owner};
-use super::python::fold_interpreter;
-use super::skipped_callers::SkippedCallers;
-use super::wall::Wall;
-use super::weights::Corrections;
+use super::stacks::chain::Chain;
+use super::stacks::intern::{Interner, Owner};
+use super::stacks::python::fold_interpreter;
+use super::stacks::skipped_callers::SkippedCallers;
+use super::weights::corrections::Corrections;
+use super::weights::groups::Groups;
+use super::weights::wall::Wall;
 use crate::profile::{Event, NameId, Profile, Sample};
 
 /// A profile as it grows, sample by sample.

@@ -15,7 +15,7 @@ use crate::symbolize::FunctionKind;
 
 /// Whether the first line that says anything is one of folded stacks, and so are at least half of
 /// the first lines: other text may have some that end in a number.
-pub(super) fn is_folded(bytes: &[u8]) -> bool {
+pub(in crate::load) fn is_folded(bytes: &[u8]) -> bool {
     const LOOKED_AT: usize = 1000;
     let first = lines(bytes).take(LOOKED_AT);
     let first: Vec<bool> = first.map(|(_, line)| is_stack(line)).collect();
@@ -32,7 +32,7 @@ fn is_stack(line: &[u8]) -> bool {
 ///
 /// # Errors
 /// No line is one; a weight has a fraction; or all lines have two weights.
-pub(super) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
+pub(in crate::load) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
     check_weights(bytes)?;
     let weights = Weights::of(bytes);
     let mut imported = Imported::new(vec![Event {

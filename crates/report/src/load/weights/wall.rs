@@ -2,12 +2,12 @@
 
 use prof_perfdata::EventDescription;
 
-use super::events::unit;
+use crate::load::events::unit;
 use crate::profile::{Event, Frame, Unit};
 
 /// Time on and off the CPUs, which together are all of a thread's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wall {
+pub(in crate::load) struct Wall {
     on: usize,
     off: usize,
     /// The number of the event that is both; the recording has events up to it.
@@ -16,7 +16,7 @@ pub(super) struct Wall {
 
 impl Wall {
     /// The view of a recording that has both a clock and the time off the CPUs.
-    pub(super) fn of(events: &[EventDescription]) -> Option<Self> {
+    pub(in crate::load) fn of(events: &[EventDescription]) -> Option<Self> {
         let is_off = |event: &EventDescription| event.name.split(':').next() == Some("offcpu-time");
         let off = events.iter().position(is_off)?;
         let is_on = |event: &EventDescription| !is_off(event) && unit(event) == Unit::Nanoseconds;
@@ -28,7 +28,7 @@ impl Wall {
     }
 
     /// The event that is both.
-    pub(super) fn event() -> Event {
+    pub(in crate::load) fn event() -> Event {
         Event {
             unit: Unit::Nanoseconds,
             name: Event::WALL_CLOCK.into(),
@@ -37,7 +37,7 @@ impl Wall {
 
     /// Where a sample of this event is in the view: the number of that view's event, and the
     /// frame at its root.
-    pub(super) fn place(self, event: usize) -> Option<(u16, Frame)> {
+    pub(in crate::load) fn place(self, event: usize) -> Option<(u16, Frame)> {
         let root = match event {
             on if on == self.on => Frame::OnCpu,
             off if off == self.off => Frame::OffCpu,

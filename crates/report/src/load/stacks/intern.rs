@@ -9,7 +9,7 @@ use crate::profile::{Frame, FrameId, FunctionKind, NamedFrame, Profile, StackId}
 
 /// Remembers what addresses of each process stand for, as long as its mappings stay.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Interner {
+pub(in crate::load) struct Interner {
     processes: FxHashMap<Pid, Known>,
 }
 
@@ -35,10 +35,10 @@ struct Path {
 
 /// Whose stack it is.
 #[derive(Clone, Copy)]
-pub(super) struct Owner<'a> {
-    pub(super) pid: Pid,
+pub(in crate::load) struct Owner<'a> {
+    pub(in crate::load) pid: Pid,
     /// Its mappings.
-    pub(super) process: Option<&'a Process>,
+    pub(in crate::load) process: Option<&'a Process>,
 }
 
 impl Path {
@@ -63,12 +63,12 @@ impl Path {
 
 impl Interner {
     /// Forgets a process that is no more.
-    pub(super) fn forget(&mut self, pid: Pid) {
+    pub(in crate::load) fn forget(&mut self, pid: Pid) {
         self.processes.remove(&pid);
     }
 
     /// Forgets the processes that are no more, or have other mappings now.
-    pub(super) fn forget_old(&mut self, processes: &Processes) {
+    pub(in crate::load) fn forget_old(&mut self, processes: &Processes) {
         self.processes
             .retain(|&pid, known| version(processes.get(pid)) == known.version);
     }
@@ -88,7 +88,7 @@ impl Interner {
 
     /// The stack of a chain: user frames, then kernel frames, from the outermost inwards, with
     /// marks where frames are missing. All of it stands on `root`, if there is one.
-    pub(super) fn stack(
+    pub(in crate::load) fn stack(
         &mut self,
         root: Option<Frame>,
         chain: &Chain,
@@ -164,7 +164,7 @@ impl Interner {
     }
 
     /// The code that an address of a process stands for.
-    pub(super) fn user_frame(
+    pub(in crate::load) fn user_frame(
         &mut self,
         pid: Pid,
         process: Option<&Process>,

@@ -16,7 +16,7 @@ use super::files::RecordedFiles;
 
 /// Finds chains that lack a caller.
 #[derive(Default)]
-pub(super) struct SkippedCallers {
+pub(in crate::load) struct SkippedCallers {
     unwinder: Option<Unwinder>,
     /// What the recording carries of files that may be gone.
     stored: Option<EmbeddedSymbols>,
@@ -26,7 +26,7 @@ pub(super) struct SkippedCallers {
 
 impl SkippedCallers {
     /// With the symbols that the recording carries.
-    pub(super) fn new(symbols: Option<&[u8]>) -> Self {
+    pub(in crate::load) fn new(symbols: Option<&[u8]>) -> Self {
         Self {
             stored: symbols.and_then(|bytes| EmbeddedSymbols::from_bytes(bytes).ok()),
             ..Self::default()
@@ -34,7 +34,7 @@ impl SkippedCallers {
     }
 
     /// Marks the gap behind the innermost function of a chain, if the caller is missing there.
-    pub(super) fn mark(
+    pub(in crate::load) fn mark(
         &mut self,
         chain: &mut Chain,
         pid: Pid,

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 /// Counters by id, and what they had counted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Groups {
+pub(in crate::load) struct Groups {
     counters: FxHashMap<u64, Counter>,
     /// By id and, where threads have counters of their own, thread.
     counted: FxHashMap<(u64, Tid), u64>,
@@ -24,7 +24,7 @@ struct Counter {
 }
 
 impl Groups {
-    pub(super) fn update(&mut self, events: &[EventDescription]) {
+    pub(in crate::load) fn update(&mut self, events: &[EventDescription]) {
         let read = |event: &&EventDescription| event.attr.sample_type.contains(SampleType::READ);
         if !events.iter().any(|event| read(&event)) {
             return;
@@ -40,7 +40,11 @@ impl Groups {
     }
 
     /// Each event that the sample is of, with how much of it.
-    pub(super) fn weights(&mut self, sample: &Sample<'_>, weights: &mut Vec<(usize, u64)>) {
+    pub(in crate::load) fn weights(
+        &mut self,
+        sample: &Sample<'_>,
+        weights: &mut Vec<(usize, u64)>,
+    ) {
         weights.clear();
         let Some(values) = sample.read else {
             weights.push((sample.event, sample.period.max(1)));

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use prof_model::{Coverage, Quality, Tid};
 use prof_perfdata::EventDescription;
 
-use super::intern::Owner;
+use crate::load::stacks::intern::Owner;
 
 /// The factors of samples' weights, by the names of their process and thread, where
 /// the recorder knows that too little or too much was sampled ([`Coverage::correction`]).
 #[derive(Clone, Debug, Default)]
-pub(super) struct Corrections {
+pub(in crate::load) struct Corrections {
     factors: HashMap<String, HashMap<String, Correction>>,
     /// The name of the event whose samples are meant, if not all are; and its number.
     covered: Option<String>,
@@ -35,7 +35,7 @@ impl Correction {
 }
 
 impl Corrections {
-    pub(super) fn new(quality: Option<&Quality>) -> Self {
+    pub(in crate::load) fn new(quality: Option<&Quality>) -> Self {
         let mut factors: HashMap<String, HashMap<String, Correction>> = HashMap::new();
         for one in quality.map_or(&[][..], |quality| &quality.coverage) {
             if let Some(factor) = Coverage::correction(one) {
@@ -51,13 +51,19 @@ impl Corrections {
     }
 
     /// Learns which events there are.
-    pub(super) fn update(&mut self, events: &[EventDescription]) {
+    pub(in crate::load) fn update(&mut self, events: &[EventDescription]) {
         let is_covered = |event: &EventDescription| Some(&event.name) == self.covered.as_ref();
         self.number = events.iter().position(is_covered);
     }
 
     /// The weight of a sample of this event and thread.
-    pub(super) fn apply(&mut self, event: usize, owner: Owner<'_>, tid: Tid, weight: u64) -> u64 {
+    pub(in crate::load) fn apply(
+        &mut self,
+        event: usize,
+        owner: Owner<'_>,
+        tid: Tid,
+        weight: u64,
+    ) -> u64 {
         let covered = self.covered.is_none() || self.number == Some(event);
         if self.factors.is_empty() || !covered {
             return weight;

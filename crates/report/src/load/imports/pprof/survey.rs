@@ -120,7 +120,7 @@ fn fits(tag: u32, kind: WireType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::pprof::read;
+    use crate::load::imports::pprof::read;
 
     /// A profile with one sample type and a function, as writers make it.
     fn profile() -> Vec<u8> {

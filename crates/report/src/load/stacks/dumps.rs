@@ -13,15 +13,15 @@ use prof_perfdata::{HeldRecord, Record, Recording, Sample};
 use prof_unwinder::{FrameEngine, Framehop, StackDump, Target, Unwinder, UserState};
 use rayon::prelude::*;
 
-use super::StackCopies;
 use super::chain::Chain;
-use super::events::EventTraits;
 use super::files::RecordedFiles;
 use super::stack_check::Opinion;
+use crate::load::StackCopies;
+use crate::load::events::EventTraits;
 use crate::profile::NameId;
 
 /// Samples that wait, and unwinders with what they learnt of modules.
-pub(super) struct Dumps {
+pub(in crate::load) struct Dumps {
     copies: StackCopies,
     waiting: Vec<Waiting>,
     /// The bytes of all that waits.
@@ -30,36 +30,36 @@ pub(super) struct Dumps {
 }
 
 /// A sample that is to be unwound.
-pub(super) struct Waiting {
+pub(in crate::load) struct Waiting {
     record: HeldRecord,
-    pub(super) context: Context,
+    pub(in crate::load) context: Context,
 }
 
 /// What is remembered of a sample that waits.
-pub(super) struct Context {
-    pub(super) process: Option<Arc<Process>>,
-    pub(super) name: NameId,
+pub(in crate::load) struct Context {
+    pub(in crate::load) process: Option<Arc<Process>>,
+    pub(in crate::load) name: NameId,
     /// The bytes of its copy.
-    pub(super) copied: usize,
+    pub(in crate::load) copied: usize,
 }
 
 /// A sample, its frames, and whether they were unwound just now.
-pub(super) struct Finished<'a> {
-    pub(super) sample: Sample<'a>,
-    pub(super) chain: Chain,
-    pub(super) unwound: bool,
+pub(in crate::load) struct Finished<'a> {
+    pub(in crate::load) sample: Sample<'a>,
+    pub(in crate::load) chain: Chain,
+    pub(in crate::load) unwound: bool,
     /// framehop's result, if requested.
-    pub(super) second: Option<SecondOpinion>,
+    pub(in crate::load) second: Option<SecondOpinion>,
 }
 
 /// framehop's answer to a sample.
-pub(super) struct SecondOpinion {
+pub(in crate::load) struct SecondOpinion {
     frames: Vec<u64>,
     end: StackEnd,
 }
 
 impl SecondOpinion {
-    pub(super) fn opinion(&self) -> Opinion<'_> {
+    pub(in crate::load) fn opinion(&self) -> Opinion<'_> {
         Opinion {
             frames: &self.frames,
             end: self.end,
@@ -93,7 +93,7 @@ impl Dumps {
     const CHUNK: usize = 64;
 
     /// `None` if copies are not to be unwound.
-    pub(super) fn new(copies: StackCopies) -> Option<Self> {
+    pub(in crate::load) fn new(copies: StackCopies) -> Option<Self> {
         (copies != StackCopies::Ignore).then(|| Self {
             copies,
             waiting: Vec::new(),
@@ -103,25 +103,25 @@ impl Dumps {
     }
 
     /// Whether this sample has to wait: it has a copy, or is later than one that has.
-    pub(super) fn delay(&self, sample: &Sample<'_>) -> bool {
+    pub(in crate::load) fn delay(&self, sample: &Sample<'_>) -> bool {
         sample.user_stack.is_some() || !self.waiting.is_empty()
     }
 
     /// Adds a sample; returns whether it is time to unwind.
-    pub(super) fn add(&mut self, record: HeldRecord, context: Context) -> bool {
+    pub(in crate::load) fn add(&mut self, record: HeldRecord, context: Context) -> bool {
         self.size += context.copied;
         self.waiting.push(Waiting { record, context });
         self.waiting.len() >= Self::MOST_WAITING || self.size >= Self::MOST_BYTES
     }
 
     /// Takes the waiting samples, in order.
-    pub(super) fn take(&mut self) -> Vec<Waiting> {
+    pub(in crate::load) fn take(&mut self) -> Vec<Waiting> {
         self.size = 0;
         std::mem::take(&mut self.waiting)
     }
 
     /// Unwinds these, in their order.
-    pub(super) fn unwind<'a>(
+    pub(in crate::load) fn unwind<'a>(
         &self,
         waiting: &[Waiting],
         recording: &'a Recording,
@@ -161,7 +161,7 @@ impl Dumps {
 }
 
 impl Waiting {
-    pub(super) fn release(self, recording: &mut Recording) {
+    pub(in crate::load) fn release(self, recording: &mut Recording) {
         recording.release(self.record);
     }
 }

@@ -21,7 +21,7 @@ use crate::symbolize::FunctionKind;
 use survey::survey;
 
 /// Reads a profile that is unpacked already; `None` if it is none.
-pub(super) fn read(bytes: &[u8]) -> Option<Result<Profile, InputError>> {
+pub(in crate::load) fn read(bytes: &[u8]) -> Option<Result<Profile, InputError>> {
     let tables = match survey(bytes)? {
         Ok(()) => message::Tables::decode(bytes).map_err(|_| InputError::DamagedPprof),
         Err(error) => Err(error),

@@ -4,20 +4,20 @@ use prof_model::StackEnd;
 use rustc_hash::FxHashMap;
 
 use super::chain::Chain;
-use super::counts::place;
+use crate::load::counts::place;
 use crate::profile::{Answer, CodePlace, Difference, FrameId, Profile, StackCheck};
 
 /// A stack as an engine has it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Opinion<'a> {
+pub(in crate::load) struct Opinion<'a> {
     /// Lookup addresses, innermost first.
-    pub(super) frames: &'a [u64],
-    pub(super) end: StackEnd,
+    pub(in crate::load) frames: &'a [u64],
+    pub(in crate::load) end: StackEnd,
 }
 
 /// The results so far.
 #[derive(Clone, Debug, Default)]
-pub(super) struct StackChecks {
+pub(in crate::load) struct StackChecks {
     check: StackCheck,
     /// By the frame whose caller is in question, and how either engine's stack ends there.
     differences: FxHashMap<(FrameId, [Option<StackEnd>; 2]), Found>,
@@ -31,7 +31,7 @@ struct Found {
 }
 
 impl<'a> Opinion<'a> {
-    pub(super) fn of(chain: &'a Chain) -> Self {
+    pub(in crate::load) fn of(chain: &'a Chain) -> Self {
         Self {
             frames: &chain.user,
             end: chain.note.end,
@@ -41,7 +41,7 @@ impl<'a> Opinion<'a> {
 
 impl StackChecks {
     /// Compares the opinions on one sample; `frame_of` interns the frame of an address.
-    pub(super) fn compare(
+    pub(in crate::load) fn compare(
         &mut self,
         prof: Opinion<'_>,
         framehop: Opinion<'_>,
@@ -74,7 +74,7 @@ impl StackChecks {
         found.stacks += 1;
     }
 
-    pub(super) fn finish(&self, profile: &Profile) -> StackCheck {
+    pub(in crate::load) fn finish(&self, profile: &Profile) -> StackCheck {
         let place = |frame| {
             let (module, offset) = place(profile, frame);
             CodePlace { module, offset }

@@ -3,15 +3,15 @@
 use prof_model::{AbsoluteAddress, FrameAddress, StackEnd, StackNote};
 use prof_perfdata::{Branches, CpuMode, Sample, context};
 
-use super::events::Traits;
+use crate::load::events::Traits;
 
 /// The frames of one sample as lookup addresses, innermost first. Reused from sample to sample.
 #[derive(Clone, Debug)]
-pub(super) struct Chain {
-    pub(super) kernel: Vec<u64>,
-    pub(super) user: Vec<u64>,
+pub(in crate::load) struct Chain {
+    pub(in crate::load) kernel: Vec<u64>,
+    pub(in crate::load) user: Vec<u64>,
     /// How the user part ended.
-    pub(super) note: StackNote,
+    pub(in crate::load) note: StackNote,
 }
 
 impl Default for Chain {
@@ -26,7 +26,7 @@ impl Default for Chain {
 
 impl Chain {
     /// Takes the chain of `sample`, whose event has these traits.
-    pub(super) fn read(&mut self, sample: &Sample<'_>, traits: Traits) {
+    pub(in crate::load) fn read(&mut self, sample: &Sample<'_>, traits: Traits) {
         self.kernel.clear();
         self.user.clear();
         let ours = sample.stack_note();
@@ -83,7 +83,7 @@ impl Chain {
 
     /// Forgets the user part of a sample that was taken in the kernel while the process had
     /// nothing mapped: in the middle of `exec`, when the old program's registers are still there.
-    pub(super) fn drop_stale_user_part(&mut self) {
+    pub(in crate::load) fn drop_stale_user_part(&mut self) {
         if !self.kernel.is_empty() && self.note.end.counts() {
             self.user.clear();
             self.note = StackNote::new(StackEnd::NoUserState);

@@ -7,7 +7,7 @@ use super::chain::Chain;
 /// Removes the functions of the file that the evaluation loop is in from a stack that has Python's.
 ///
 /// A stack whose Python functions are not known keeps them: they are all that is known of it.
-pub(super) fn fold_interpreter(chain: &mut Chain, process: &Process, modules: &Modules) {
+pub(in crate::load) fn fold_interpreter(chain: &mut Chain, process: &Process, modules: &Modules) {
     let Some(interpreter) = interpreter(&chain.user, process, modules) else {
         return;
     };
