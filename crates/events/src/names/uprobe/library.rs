@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::catalog::Catalog;
-use super::error::Problem;
 use super::symbol;
+use crate::names::catalog::Catalog;
+use crate::names::error::Problem;
 
 impl Catalog {
     /// Those of these functions, by linker names, that the file has; none if there is no such file.

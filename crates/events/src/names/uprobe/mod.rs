@@ -4,6 +4,10 @@
 //! PMU `uprobe` of sysfs, whose `config1` is a pointer to the path and whose `config2` is the
 //! offset; or, if events are inherited, by a `Definition` in tracefs.
 
+mod library;
+mod symbol;
+mod window;
+
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 
@@ -11,9 +15,9 @@ use super::catalog::Catalog;
 use super::cursor::{Cursor, Located};
 use super::error::Problem;
 use super::meaning::Meaning;
+use super::pmu;
 use super::spec::{Encoding, Family};
 use super::terms::parse_number;
-use super::{library, pmu, symbol};
 
 /// Reads the part after `uprobe:` or `uretprobe:`.
 pub(super) fn read(

@@ -10,9 +10,9 @@ use object::{
 use prof_filemap::foreign;
 use prof_model::similar;
 
-use super::error::Problem;
-use super::terms::parse_number;
 use super::window::Window;
+use crate::names::error::Problem;
+use crate::names::terms::parse_number;
 
 /// The offset in the file of a function, or of an address as the file's symbol table counts it
 /// (`0x...`), plus an offset.

@@ -10,6 +10,8 @@
 //!
 //! (Documentation/ABI/testing/sysfs-bus-event_source-devices-* in the kernel's sources)
 
+mod format;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -19,12 +21,12 @@ use prof_model::similar;
 use super::catalog::{Catalog, names_in};
 use super::cursor::Located;
 use super::error::Problem;
-use super::format::Format;
 use super::meaning::Meaning;
 use super::pattern::matches;
 use super::spec::{Encoding, Family};
 use super::terms::{self, Term};
 use crate::system::parse_list;
+use format::Format;
 
 /// A PMU: something that counts, with a folder in sysfs.
 #[derive(Clone, Debug, PartialEq)]
