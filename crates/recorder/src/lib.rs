@@ -23,19 +23,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod checkpoints;
 mod control;
 mod coverage;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod launch;
 mod lifecycle;
 mod live;
 mod offcpu;
 mod options;
 mod output;
-mod probe_coverage;
 mod queue;
 mod reader;
 mod record;

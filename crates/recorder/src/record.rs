@@ -12,15 +12,15 @@ use prof_model::Pid;
 use prof_perfdata::{Attr, EventDescription, RecordFormat, WriteError};
 
 use crate::coverage::CoverageTracker;
+use crate::coverage::probes::ProbeCoverage;
 use crate::error::Error;
-use crate::launch::{self, Starting};
 use crate::lifecycle::Running;
+use crate::lifecycle::launch::{self, Starting};
 use crate::live::readings::LiveReadings;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Options, Schedule, Target};
 use crate::output::file::is_stdout;
 use crate::output::output_files::OutputFiles;
-use crate::probe_coverage::ProbeCoverage;
 use crate::queue::record_queue::RecordQueue;
 use crate::reader::drain;
 use crate::reader::{Outcome, Reader, ReaderInput};

@@ -6,6 +6,7 @@
 //! ```
 
 mod by_name;
+pub(crate) mod probes;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 

@@ -1,5 +1,6 @@
 //! The output: files, their rotation, and the state at the beginning of each.
 
+pub(crate) mod checkpoints;
 mod complete_files;
 pub(crate) mod file;
 mod file_header;

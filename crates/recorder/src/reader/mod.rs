@@ -19,7 +19,7 @@ use prof_events::{AllowedCpus, Signals};
 use prof_perfdata::RecordFormat;
 
 use crate::error::Error;
-use crate::launch;
+use crate::lifecycle::launch;
 use crate::lifecycle::{RecordingControl, Running};
 use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::LiveReadings;

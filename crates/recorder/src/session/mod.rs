@@ -28,13 +28,13 @@ use prof_model::{Pid, Quality};
 use prof_perfdata::{Record, WriteError};
 
 use crate::coverage::CoverageTracker;
+use crate::coverage::probes::ProbeCoverage;
 use crate::live::readings::LiveReadings;
 use crate::options::Storage;
 use crate::output::file_summary::FileSummary;
 use crate::output::output_files::{OutputFiles, Written};
 use crate::output::pinned_files::{FilePinner, PinnedFiles};
 use crate::output::rotation::NextOutput;
-use crate::probe_coverage::ProbeCoverage;
 use crate::queue::feedback::Feedback;
 use crate::queue::message::Content;
 use crate::queue::pending_batches::PendingBatches;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use prof_events::system;
 use prof_perfdata::{WriteError, encode};
 
-use crate::checkpoints::Checkpoints;
 use crate::options::Storage;
+use crate::output::checkpoints::Checkpoints;
 use crate::output::file_summary::FileSummary;
 use crate::output::output_files::OutputFiles;
 use crate::output::rotation::{NextOutput, RotationPolicy};

@@ -1,5 +1,7 @@
 //! When to sample, and when recording ends.
 
+pub(crate) mod launch;
+
 use std::io;
 use std::os::fd::AsFd;
 use std::process::ExitStatus;
@@ -10,7 +12,6 @@ use prof_events::{Interrupt, Program, RunningCommand, Signals};
 
 use crate::control::{Command, ControlPipe};
 use crate::error::Error;
-use crate::launch;
 use crate::options::{Delay, Schedule};
 use crate::queue::message::{Message, MessageKind};
 use crate::source::Source;
