@@ -241,6 +241,17 @@ pub(crate) fn demo_with_stack_check() -> SymbolizedProfile {
     test.finish()
 }
 
+/// Two recordings of a program: one of its functions is gone in the second, and another is new.
+pub(crate) fn two_recordings() -> (SymbolizedProfile, SymbolizedProfile) {
+    let mut before = vec!["t main;work;slow 10"; 50];
+    before.extend(["t main;work 10"; 40]);
+    before.extend(["t main;gone 10"; 10]);
+    let mut after = vec!["t main;work;slow 20"; 20];
+    after.extend(["t main;work 20"; 42]);
+    after.extend(["t main;ns::new|<T> 20"; 38]);
+    (TestProfile::of(&before), TestProfile::of(&after))
+}
+
 /// No conditions.
 pub(crate) fn everything() -> Filter {
     Filter::default()

@@ -12,7 +12,7 @@ use prof_report::format::flamegraph::{self, FlameOptions};
 use prof_report::format::html::{self, HtmlInput};
 use prof_report::format::json::{self, CallView};
 use prof_report::format::table::{self, TableOptions};
-use prof_report::format::{diff, folded};
+use prof_report::format::{diff, differential, folded};
 use prof_report::view::diff::{Basis, Diff};
 use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
@@ -158,7 +158,7 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
     let picture = FlameOptions::default();
     write_to(&flags.flamegraph, |out| {
         let (before, after) = (&tree_before, &tree_after);
-        Ok(diff::flamegraph(before, after, false, &picture, out)?)
+        Ok(differential::write(before, after, false, &picture, out)?)
     })?;
     write_to(&flags.json, |out| {
         Ok(json::diff(&tree_before, &tree_after, &compared, out)?)

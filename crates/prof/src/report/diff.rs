@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use prof_console::say;
 use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
-use prof_report::format::{diff, json};
+use prof_report::format::{diff, differential, json};
 use prof_report::view::diff::{Basis, Diff, Judged};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
@@ -44,7 +44,7 @@ pub(crate) fn run(flags: DiffFlags) -> Result<CheckedLimits> {
         if let Some(path) = path {
             let options = FlameOptions::default();
             write_file(path, |out| {
-                Ok(diff::flamegraph(
+                Ok(differential::write(
                     &tree_before,
                     &tree_after,
                     gone,

@@ -4,34 +4,16 @@ use std::io::{self, BufWriter, Write};
 
 use serde::Serialize;
 
-pub mod annotate;
-pub mod coverage;
-pub mod csv;
-pub mod diff;
-pub mod failures;
-pub mod firefox;
-pub mod flamechart;
-pub mod flamegraph;
-pub mod folded;
-pub mod html;
-pub mod json;
+mod graph;
 pub(crate) mod number;
-pub mod otlp;
-mod page;
-mod palette;
-mod places;
-pub mod pprof;
-pub mod runs;
-pub mod script;
-pub mod speedscope;
-pub mod stack_check;
-mod strings;
-pub mod table;
 #[cfg(test)]
 mod tests;
-mod threads;
-pub mod timeline;
-pub mod tree;
+mod text;
+mod tools;
+
+pub use graph::{differential, flamechart, flamegraph, html};
+pub use text::{annotate, coverage, diff, failures, runs, stack_check, table, timeline, tree};
+pub use tools::{csv, firefox, folded, json, otlp, pprof, script, speedscope};
 
 /// Writes `value` as JSON in one line.
 fn write_json<E: From<io::Error>>(value: &impl Serialize, out: impl Write) -> Result<(), E> {

@@ -2,7 +2,7 @@
 //
 //   base64 -> gzip -> | length of the head (u32) | head (JSON) | columns |
 //
-// A column is a run of LEB128 numbers; `format/html/payload.rs` writes them.
+// A column is a run of LEB128 numbers; `format/graph/html/payload.rs` writes them.
 
 /** A column's position: the offset of its first byte after the head, and its length. */
 type ColumnPlace = [offset: number, count: number];

@@ -8,8 +8,8 @@ use prof_model::is_printable;
 use super::readers;
 use crate::calltree::{CallTree, Split};
 use crate::format::{
-    annotate, csv, diff, firefox, flamechart, flamegraph, folded, json, pprof, script, speedscope,
-    table, timeline, tree,
+    annotate, csv, diff, differential, firefox, flamechart, flamegraph, folded, json, pprof,
+    script, speedscope, table, timeline, tree,
 };
 use crate::profile::Unit;
 use crate::source::Sources;
@@ -131,7 +131,7 @@ const FORMATS: &[(&str, Rules, Write1)] = &[
     }),
     ("diff.svg", Rules::Svg, |p, out| {
         let (before, options) = (hostile(3), flamegraph::FlameOptions::default());
-        diff::flamegraph(&tree_of(&before), &tree_of(p), false, &options, out).unwrap();
+        differential::write(&tree_of(&before), &tree_of(p), false, &options, out).unwrap();
     }),
     ("json", Rules::Json, |p, out| {
         json::calls(&tree_of(p), json::CallView::Calls, out).unwrap()

@@ -1,0 +1,8 @@
+//! Pictures: graphs as SVG, and the page that shows a profile in a browser.
+
+pub mod differential;
+pub mod flamechart;
+pub mod flamegraph;
+pub mod html;
+mod page;
+mod palette;
