@@ -51,6 +51,32 @@ fn plain_users_know_callers_beside_waits() {
     }
 }
 
+const BUILDING: &str = "
+import os
+def build():
+    return {str(i): [i, str(i), {'a': 2 * i, 'b': [3] * 3}] for i in range(50)}
+def use():
+    return len([build() for _ in range(20)])
+while os.times().user < 1.5:
+    use()
+";
+
+/// While objects of a function that ends are freed, nothing need point to its instructions: that
+/// the thread stands still shows which one it is.
+#[test]
+fn functions_that_free_many_objects_are_known() {
+    if !needs(&[&[Need::Root], NEEDS].concat()) || system().is_none() {
+        return;
+    }
+    let session = Session::alone();
+    let program = session.write("building.py", BUILDING.as_bytes());
+    let options = ["-e", "cpu-clock:u", "-F", "1999"];
+    let stacks = session.record(&options, &[SYSTEM.into(), program]).stacks();
+    let share = |name: &str| stacks.share(|frames| frames.iter().any(|it| it.starts_with(name)));
+    let (used, missing) = (share("use"), share("[no Python frames"));
+    assert!(used > 0.9 && missing < 0.05, "{used}, {missing}\n{stacks}");
+}
+
 const SELECTING: &str = "
 import select
 def wait():

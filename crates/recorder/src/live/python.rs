@@ -3,14 +3,14 @@
 //! The target runs on meanwhile. What was read is believed only if the target's native stack is, up
 //! to the innermost evaluation loop and after the reading, as it was copied with the sample, and if
 //! the sample's registers or this part of its stack point into the instructions of the innermost
-//! Python function: the evaluation loop needs that pointer whenever it goes on. Of a thread that
-//! has stood still, the stack alone suffices.
+//! Python function: versions before 3.11 always have that pointer there, later ones mostly. Of a
+//! thread that has stood still, the stack alone suffices.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use prof_events::{LiveMemory, system};
+use prof_events::{LiveMemory, cpu_time_of, system};
 use prof_model::{NoPython, Pid, Tid, UserRegisters};
 use prof_runtimes::Memory;
 use prof_runtimes::python::{
@@ -46,6 +46,9 @@ pub(crate) enum Meanwhile {
     Stood,
     /// It waited for the CPU of the thread that reads it, most likely.
     Waited,
+    /// The thread that reads it took its CPU at once, and is ahead of it there: since then, it can
+    /// have run only on another CPU.
+    Preempted,
     /// It may have run.
     MayHaveRun,
 }
@@ -127,6 +130,9 @@ impl PythonReader {
         }
         let mut memory = Now::of(thread.pid, thread.tid)?;
         let mut stack = program.stack(thread, &mut memory, meanwhile);
+        if meanwhile == Meanwhile::Preempted && stack == Err(NoPython::Uncertain) {
+            stack = program.stack_at_rest(thread, &mut memory);
+        }
         program.rest(memory.reads);
         if let Ok(stack) = &mut stack {
             let ip = thread.registers.instruction_pointer();
@@ -157,6 +163,25 @@ impl Program {
     fn rest(&mut self, reads: u32) {
         if reads > Self::MANY_READS {
             self.rests_until = system::monotonic_now() + u64::from(reads) * Self::REST;
+        }
+    }
+
+    /// The stack of a thread that was preempted, if it stands still: if its process uses no CPU
+    /// time while it is read. If another CPU has taken the thread over, it runs there.
+    fn stack_at_rest(
+        &mut self,
+        sampled: &SampledThread<'_>,
+        memory: &mut Now,
+    ) -> Result<PythonStack, NoPython> {
+        let before = cpu_time_of(sampled.pid);
+        let stack = self.stack(sampled, memory, Meanwhile::Stood)?;
+        let stands = before.is_some()
+            && before == cpu_time_of(sampled.pid)
+            // A thread of real time may have gone on for a while before it was preempted.
+            && system::is_ordinary_thread(sampled.tid);
+        match stands {
+            true => Ok(stack),
+            false => Err(NoPython::Uncertain),
         }
     }
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use prof_events::system::{self, Ahead};
+use prof_events::system::{self, Ahead, Priority};
 use prof_events::{AllowedCpus, CpuRing, RingWatch};
 use prof_model::Tid;
 use prof_perfdata::{Record, RecordFormat, Sample};
@@ -108,11 +108,11 @@ impl Watchers {
         let shared = Arc::clone(&self.shared);
         let (ready, is_ready) = mpsc::channel();
         let run = move || {
-            system::raise_thread_priority(Ahead::OfThese);
+            let priority = system::raise_thread_priority(Ahead::OfThese);
             there.map(|there| there.run_there());
             let watch = ring.watch();
             let _ = ready.send(RingWatch::this_thread());
-            shared.run(watch);
+            shared.run(watch, priority);
         };
         let thread = thread::Builder::new().name("watcher".into()).spawn(run)?;
         let tid = is_ready.recv();
@@ -139,8 +139,9 @@ impl Watchers {
 }
 
 impl Shared {
-    fn run(&self, mut watch: RingWatch) {
+    fn run(&self, mut watch: RingWatch, priority: Priority) {
         let mut readers = Readers {
+            priority,
             python: PythonReader::new(Arc::clone(&self.readings)),
             tails: TailReader::new(self.settings.tail_limit),
         };
@@ -185,6 +186,8 @@ impl Shared {
 
 /// What a thread reads with.
 struct Readers {
+    /// Of this thread.
+    priority: Priority,
     python: PythonReader,
     tails: TailReader,
 }
@@ -199,9 +202,10 @@ impl Readers {
     ) -> Option<LiveReading> {
         let is_prompt = sleep.ended_by(sample);
         let thread = SampledThread::of(sample)?;
-        let meanwhile = match is_prompt {
-            true => Meanwhile::Waited,
-            false => Meanwhile::MayHaveRun,
+        let meanwhile = match (is_prompt, self.priority) {
+            (true, Priority::RealTime) => Meanwhile::Preempted,
+            (true, Priority::Nice(_)) => Meanwhile::Waited,
+            (false, _) => Meanwhile::MayHaveRun,
         };
         let python = self.python.read(&thread, meanwhile);
         let copy = StackCopy::full(sample).filter(|_| read_tails);
