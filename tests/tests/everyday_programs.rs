@@ -186,6 +186,26 @@ fn go() {
     }
 }
 
+/// Go keeps frame pointers, except in functions without a frame, and its CFI does not say so.
+#[test]
+fn frame_pointers_of_go() {
+    if !needs(&[Need::Tool("go")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = session.path("frames");
+    build_go(&binary, "goroutines.go", &[], &[]);
+    let recorded = session.record(&["-e", "cpu-clock:u", "--call-graph", "fp"], &[&binary]);
+    assert_whole(&recorded, 50.0);
+    let stacks = recorded.physical_stacks();
+    let is_left_out = |frame: &String| frame.contains("one frame left out");
+    let left_out = stacks.share(|frames| frames.iter().any(is_left_out));
+    assert!(left_out > 0.02 && left_out < 0.5, "{left_out}:\n{stacks}");
+    let without_frame = stacks.with_leaves(&["runtime.memclrNoHeapPointers"]);
+    let marked = without_frame.share(|frames| frames.iter().any(is_left_out));
+    assert!(marked > 0.9, "{without_frame}");
+}
+
 /// Go asks the vDSO for the time on another stack.
 #[test]
 fn go_asks_for_the_time() {

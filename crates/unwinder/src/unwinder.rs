@@ -113,7 +113,16 @@ impl Unwinder {
         let mut code = ProcessCode::new(&mut self.code, target);
         let place = code.locate(address.0)?;
         match find_rule(&mut code, &Frame::sampled(registers, layout), &place).rule {
-            Rule::Compact(rule) => Some(rule.cfa_register == layout.frame_pointer),
+            Rule::Compact(rule) if rule.cfa_register == layout.frame_pointer => Some(true),
+            // Go keeps frame pointers, and its CFI does not use them.
+            Rule::Compact(rule) if code.has_go_tables(place.module).is_some() => {
+                let at = place.code_address(address.0);
+                let function = code.function(at)?;
+                let mut read = code.reader(place.module);
+                let (start, offset) = (function.start, rule.cfa_offset);
+                (layout.architecture).has_frame_pointer(&mut read, start, at.address, offset)
+            }
+            Rule::Compact(_) => Some(false),
             _ => None,
         }
     }

@@ -95,7 +95,17 @@ fn ends_open(profile: &Profile, id: StackId) -> bool {
 /// so jitdumps name it, and perf maps with a `$` before it.
 fn is_entry(name: &str) -> bool {
     let name = name.strip_prefix('$').unwrap_or(name);
-    let exact = ["_start", "_dl_start", "_dl_start_user", "start_thread"];
+    // Go's names for assembly end so.
+    let name = name.strip_suffix(".abi0").unwrap_or(name);
+    let exact = [
+        "_start",
+        "_dl_start",
+        "_dl_start_user",
+        "start_thread",
+        "runtime.goexit",
+        "runtime.rt0_go",
+        "runtime.clone",
+    ];
     let starts = [
         "clone",
         "__clone",
@@ -120,10 +130,18 @@ mod tests {
             "start_thread",
             "$erts_beamasm:normal_exit/0-CodeInfoPrologue",
             "erts_beamasm:normal_exit/0",
+            "runtime.goexit",
+            "runtime.goexit.abi0",
         ] {
             check(name, true);
         }
-        for name in ["main", "start", "_start_work", "a.out+0x10"] {
+        for name in [
+            "main",
+            "start",
+            "_start_work",
+            "a.out+0x10",
+            "runtime.goexit1",
+        ] {
             check(name, false);
         }
     }

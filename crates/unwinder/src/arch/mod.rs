@@ -92,6 +92,21 @@ impl Architecture {
         }
     }
 
+    /// Whether a function that starts at `start` has a frame pointer at `target`, where its CFA is
+    /// that far from the stack pointer; `None` if that is unknown.
+    pub(crate) fn has_frame_pointer(
+        self,
+        code: Code<'_>,
+        start: u64,
+        target: u64,
+        cfa_offset: i32,
+    ) -> Option<bool> {
+        match self {
+            Self::X86_64 => x86_64::has_frame_pointer(code, start, target, cfa_offset),
+            Self::Aarch64 => None,
+        }
+    }
+
     /// The rule for code all of whose frames have this size, with the return address and below it
     /// the caller's frame pointer as their outermost words.
     pub(crate) fn fixed_frame(self, size: u32) -> Option<CompactRule> {

@@ -64,6 +64,22 @@ pub(in crate::arch) fn analyze_from_entry(
 /// The rule at `target` in terms of the stack pointer, in a function that starts at `start` and
 /// whose code leads there.
 pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
+    state_at(code, start, target)?.rule_from_entry()
+}
+
+/// Whether the function that starts at `start` has a frame pointer at `target`, where its CFA is
+/// that far from the stack pointer; `None` if its code does not show it.
+pub(in crate::arch) fn has_frame_pointer(
+    code: Code<'_>,
+    start: u64,
+    target: u64,
+    cfa_offset: i32,
+) -> Option<bool> {
+    state_at(code, start, target)?.has_frame_pointer(cfa_offset)
+}
+
+/// The state at `target` of a function that starts at `start` and whose code leads there.
+fn state_at(code: Code<'_>, start: u64, target: u64) -> Option<State> {
     let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
     let mut state = State::new(start);
     // Code after the end of a path is reached by an earlier branch; code after a jump of a function
@@ -84,7 +100,7 @@ pub(in crate::arch) fn follow_to(code: Code<'_>, start: u64, target: u64) -> Opt
             }
         }
     }
-    (state.at == target).then(|| state.rule_from_entry())?
+    (state.at == target).then_some(state)
 }
 
 /// The rule at `target` if straight-line code leads from there to the function's return.
@@ -315,6 +331,39 @@ mod tests {
                 (19, RSP, 8, &[]),
             ],
         );
+    }
+
+    /// As Go's compiler has them, whose CFI does not speak of them.
+    #[test]
+    fn frame_pointers_that_no_cfi_names() {
+        // cmp 16(%r14),%rsp; jbe 40; sub $64,%rsp; mov %rbp,56(%rsp); lea 56(%rsp),%rbp; call +0;
+        // test %eax,%eax; je 39; mov 56(%rsp),%rbp; add $64,%rsp; ret; 39: nop; 40: call +0
+        let code = [
+            0x49, 0x3b, 0x66, 0x10, 0x76, 0x22, 0x48, 0x83, 0xec, 0x40, 0x48, 0x89, 0x6c, 0x24,
+            0x38, 0x48, 0x8d, 0x6c, 0x24, 0x38, 0xe8, 0, 0, 0, 0, 0x85, 0xc0, 0x74, 0x0a, 0x48,
+            0x8b, 0x6c, 0x24, 0x38, 0x48, 0x83, 0xc4, 0x40, 0xc3, 0x90, 0xe8, 0, 0, 0, 0,
+        ];
+        let mut read = |address: u64, buffer: &mut [u8]| {
+            let rest = code.get((address - TEXT) as usize..).unwrap_or_default();
+            let count = rest.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&rest[..count]);
+            count
+        };
+        let mut has = |at, cfa_offset| has_frame_pointer(&mut read, TEXT, TEXT + at, cfa_offset);
+        for (at, cfa_offset, expected) in [
+            (0, 8, Some(false)),
+            (10, 72, Some(false)),
+            (15, 72, Some(false)),
+            (20, 72, Some(true)),
+            (29, 72, Some(true)),
+            (34, 72, Some(false)),
+            (38, 8, Some(false)),
+            (39, 72, Some(true)),
+            (40, 8, Some(false)),
+            (12, 72, None),
+        ] {
+            assert_eq!(has(at, cfa_offset), expected, "{at}");
+        }
     }
 
     #[test]

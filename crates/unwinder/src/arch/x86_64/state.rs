@@ -172,6 +172,19 @@ impl State {
         matches!(self.get(machine::SP), Value::Register(RSP, offset) if offset < 0)
     }
 
+    /// Whether the frame pointer leads to the caller's one and, above that, to the return address,
+    /// if the walk began at the function's start. The code may have come here from elsewhere, if
+    /// the CFA is not that far from the stack pointer: then there is none.
+    pub(super) fn has_frame_pointer(&self, cfa_offset: i32) -> Option<bool> {
+        const RECORD: i32 = -8;
+        let is_elsewhere = match self.get(machine::SP) {
+            Value::Register(RSP, offset) => offset != 8_i32.checked_sub(cfa_offset)?,
+            _ => false,
+        };
+        let leads = self.get(machine::BP) == Value::Register(RSP, RECORD);
+        Some(leads && !is_elsewhere)
+    }
+
     /// The rule for the current place, if the walk began at the function's start.
     pub(super) fn rule_from_entry(&self) -> Option<CompactRule> {
         let relative_to = |register| match self.get(register) {
