@@ -226,6 +226,23 @@ fn waits_on_all_cpus_are_not_those_of_prof_itself() {
     }
 }
 
+/// They leave their CPUs for the last time after their end.
+#[test]
+fn threads_that_have_ended_do_not_wait() {
+    if !needs(AS_ROOT) {
+        return;
+    }
+    let session = Session::new();
+    let script = "for i in 1 2 3 4 5; do /bin/true; done; sleep 0.2";
+    let recorded = session.record(&["-a", "--off-cpu"], &["sh", "-c", script]);
+    let stacks = recorded.physical_stacks();
+    assert!(
+        time_in(&stacks, &["clock_nanosleep"]) >= 200_000_000,
+        "{stacks}"
+    );
+    assert_eq!(time_in(&stacks, &["do_task_dead"]), 0, "{stacks}");
+}
+
 /// The kernel samples every switch; the verdict speaks of the waits, which are recorded.
 #[test]
 fn stacks_of_threads_that_lose_their_cpu_are_not_counted() {

@@ -14,7 +14,7 @@
 //! While sampling is disabled, the clock of the waits stops: a wait during which that begins or
 //! ends weighs only its sampled part.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use prof_model::{Pid, Tid, WaitCoverage};
 use prof_perfdata::Attr;
@@ -25,6 +25,9 @@ use crate::stack_outcome::StackOutcome;
 #[derive(Debug, Default)]
 pub(crate) struct OffCpuTracker {
     threads: HashMap<Tid, BlockedState>,
+    /// Threads that have ended and whose ids are not in use again. If whole CPUs are sampled, these
+    /// leave their CPUs once more.
+    ended: HashSet<Tid>,
     seen: WaitCoverage,
     clock: Clock,
 }
@@ -169,6 +172,18 @@ impl OffCpuTracker {
         thread.ready_since = Some(self.clock.at(time));
     }
 
+    /// Whether the thread has ended. It does not wait when it leaves its CPU for the last time.
+    pub(crate) fn has_ended(&self, tid: Tid) -> bool {
+        // The kernel has taken its id away already.
+        const NO_ID: Tid = -1;
+        tid == NO_ID || self.ended.contains(&tid)
+    }
+
+    /// A thread with this id begins.
+    pub(crate) fn start(&mut self, tid: Tid) {
+        self.ended.remove(&tid);
+    }
+
     /// The thread returns: its wait, if it has a stack.
     pub(crate) fn back(&mut self, tid: Tid, time: u64) -> Option<EndedWait<'_>> {
         let thread = self.threads.get_mut(&tid)?;
@@ -177,6 +192,7 @@ impl OffCpuTracker {
 
     /// The thread has ended; another one may get its id.
     pub(crate) fn forget(&mut self, tid: Tid) -> Option<UnseenWait> {
+        self.ended.insert(tid);
         let thread = self.threads.remove(&tid)?;
         thread.left(tid)
     }
@@ -369,6 +385,17 @@ mod tests {
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
         assert_eq!(seen.ready_time, 2000 - 1510);
+    }
+
+    #[test]
+    fn threads_end_until_others_get_their_ids() {
+        let mut waits = OffCpuTracker::default();
+        waits.leave(7, 1000, SAMPLE);
+        assert!(!waits.has_ended(7));
+        assert_eq!(waits.forget(7), None);
+        assert!(waits.has_ended(7) && waits.has_ended(-1) && !waits.has_ended(8));
+        waits.start(7);
+        assert!(!waits.has_ended(7));
     }
 
     #[test]

@@ -294,6 +294,7 @@ impl Session {
                     self.chain_builder.forget(task.pid);
                 }
             }
+            Record::Fork(task) => self.waits.tracker.start(task.tid),
             Record::Comm(comm) if comm.exec => self.chain_builder.forget_thread(comm.tid),
             _ => {}
         }

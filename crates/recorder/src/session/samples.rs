@@ -27,6 +27,7 @@ impl Session {
         }
         if self.trackers.duplicates.contains(sample.tid, sample.id)
             || event.ignores(sample, self.own_pid)
+            || event.weight == Weight::OffCpu && self.waits.tracker.has_ended(sample.tid)
         {
             return Ok(());
         }
