@@ -237,6 +237,34 @@ fn a_cgroup_shows_its_members_only() {
     outcome.assert_refused(&["no-such-group"]);
 }
 
+/// The kernel reports the switches of all threads.
+#[test]
+fn threads_outside_of_a_cgroup_are_not_ready_to_run_in_it() {
+    if !needs(ALL) || !needs(&[Need::Cgroups, Need::Tool("taskset")]) {
+        return;
+    }
+    let session = Session::alone();
+    let name = format!("prof-test-ready-{}", std::process::id());
+    let group = cgroups().unwrap().join(&name);
+    std::fs::create_dir(&group).unwrap();
+    let program = Endless::install(&session, "outside");
+    // Its two threads share a CPU.
+    let one_cpu = ["--cpu-list", "0", program.to_str().unwrap(), "1"];
+    let outside = Endless::start(session.command(Path::new("taskset"), one_cpu));
+    let members = group.join("cgroup.procs");
+    let join = format!("echo $$ > {}; exec sleep 0.4", members.display());
+    // The member itself may wait for a CPU in some runs.
+    let mut runs = (0..4).map(|_| {
+        session
+            .record(&["-G", &name, "--wall"], &["sh", "-c", &join])
+            .outcome
+    });
+    let is_silent = runs.any(|run| !run.stderr.contains("ready to run"));
+    outside.end();
+    std::fs::remove_dir(&group).unwrap();
+    assert!(is_silent);
+}
+
 #[test]
 fn containers_are_seen_from_outside() {
     if !needs(ALL) || !needs(&[Need::MountNamespaces]) {

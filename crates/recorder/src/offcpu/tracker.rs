@@ -172,6 +172,12 @@ impl OffCpuTracker {
         thread.ready_since = Some(self.clock.at(time));
     }
 
+    /// Whether the thread has just left its CPU, and the kernel sampled that.
+    pub(crate) fn has_left(&self, tid: Tid) -> bool {
+        let thread = self.threads.get(&tid);
+        thread.is_some_and(|thread| thread.since.is_some())
+    }
+
     /// Whether the thread has ended. It does not wait when it leaves its CPU for the last time.
     pub(crate) fn has_ended(&self, tid: Tid) -> bool {
         // The kernel has taken its id away already.
@@ -391,7 +397,7 @@ mod tests {
     fn threads_end_until_others_get_their_ids() {
         let mut waits = OffCpuTracker::default();
         waits.leave(7, 1000, SAMPLE);
-        assert!(!waits.has_ended(7));
+        assert!(waits.has_left(7) && !waits.has_left(8) && !waits.has_ended(7));
         assert_eq!(waits.forget(7), None);
         assert!(waits.has_ended(7) && waits.has_ended(-1) && !waits.has_ended(8));
         waits.start(7);

@@ -92,13 +92,16 @@ impl Session {
             return Ok(());
         }
         if switch.out {
+            let is_sampled_by_kernel = self.events.blocked_threads().is_none();
             match switch.preempted {
+                // With a cgroup, switches of all other threads are reported, too.
+                true if is_sampled_by_kernel && !self.waits.tracker.has_left(tid) => {}
                 true => {
                     let was_unread = self.waits.preempted(tid, time);
                     self.feedback.unread_waits -= u32::from(was_unread);
                 }
                 // If the kernel samples all waits, one without a sample is not counted.
-                false if self.events.blocked_threads().is_none() => {}
+                false if is_sampled_by_kernel => {}
                 false => self.waits.tracker.out((pid, tid), time),
             }
             return Ok(());
