@@ -4,7 +4,7 @@ use super::percent::percent;
 use super::remedy::{self, Cause};
 use super::{Grade, samples_in, share};
 use crate::coverage::Coverage;
-use crate::quality::{Quality, Unsampled, UnsampledCode};
+use crate::quality::{Quality, SampledBy, Unsampled, UnsampledCode};
 use crate::text::counted;
 
 /// A line for each name whose samples stand for too little or too much work, if it did much work.
@@ -70,6 +70,7 @@ fn is_much(used: u64, quality: &Quality, total: &Coverage) -> bool {
 fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
     /// Threads with this many samples live long enough to be sampled.
     const MANY: u64 = 20;
+    const COUNT: &str = "; -c N (a sample per N events) counts exactly";
     let covered = one.share().unwrap_or(0.0);
     let event =
         (quality.covered_event.as_ref()).map_or_else(String::new, |name| format!("{name} "));
@@ -81,7 +82,7 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
         let settings = quality.settings.as_ref();
         let guesses = settings.is_some_and(|known| !known.by_clock && known.rate.is_some());
         let remedy = match guesses {
-            true => "; -c N (a sample per N events) counts exactly",
+            true => COUNT,
             false => "",
         };
         return (reported, remedy.to_owned());
@@ -99,6 +100,9 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
     } else if quality.losses.throttled > 0 {
         let or = if is_long { "busy machine" } else { "too short" };
         (format!("{missing} (throttled, or {or})"), String::new())
+    } else if has_kernels_periods(quality) {
+        let why = "the kernel chose too long periods";
+        (format!("{missing} ({why})"), COUNT.to_owned())
     } else if is_long {
         let missing = percent(1.0 - covered);
         let reported =
@@ -112,6 +116,13 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
         let remedy = remedy::ending(Cause::FewSamples, quality);
         (format!("{missing} ({why})"), remedy)
     }
+}
+
+/// Whether the covered event is one of the kernel's own at a rate, such as a tracepoint: the kernel
+/// then guesses how many of them come in the next period.
+fn has_kernels_periods(quality: &Quality) -> bool {
+    let are_unequal = quality.sampled_by == SampledBy::Rate && quality.weights.all > 0;
+    are_unequal && quality.covered_event.is_none()
 }
 
 /// Whether most of the missing samples were lost: losses are everywhere and have their own line.
@@ -162,7 +173,7 @@ fn names(one: &Coverage, total: &Coverage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quality::SampledBy;
+    use crate::quality::StackWeights;
     use crate::stack::StackEnd;
     use crate::verdict::tests::quality;
     use crate::verdict::{Grade, Verdict};
@@ -185,6 +196,32 @@ mod tests {
         assert_eq!(verdict.grade, Grade::Fair);
         let expected = "all (4 threads): its samples stand for 350 % of its work";
         assert_eq!(verdict.problems(), [expected]);
+    }
+
+    /// A program calls `getppid` 300,000 times, and the kernel has guessed a long period early.
+    #[test]
+    fn periods_that_the_kernel_guesses_are_no_fault_of_the_program() {
+        let mut quality = quality(&[(StackEnd::Root, 40)], 0);
+        quality.weights = StackWeights {
+            all: 2000,
+            partial: 0,
+        };
+        quality.coverage = vec![Coverage {
+            process: "pids".into(),
+            thread: "pids".into(),
+            threads: 1,
+            used: 300_000,
+            sampled: 2000,
+            samples: 6,
+            ..Coverage::default()
+        }];
+        let verdict = Verdict::new(&quality);
+        let expected = "pids: no samples of 99.3 % of its work (the kernel chose too long \
+            periods); weights are corrected; -c N (a sample per N events) counts exactly";
+        assert_eq!(verdict.problems(), [expected]);
+        quality.covered_event = Some("cpu-clock".into());
+        let verdict = Verdict::new(&quality);
+        assert!(verdict.problems()[0].contains("(too short)"), "{verdict}");
     }
 
     #[test]
