@@ -243,15 +243,16 @@ fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
     })
 }
 
-/// Whether there are so few samples that chance decides what they show.
 /// The problems of a recording without samples.
 fn without_samples(quality: &Quality) -> Vec<String> {
     once(format!("nothing was sampled: {}", quality.why_no_samples()))
         .chain(losses(quality))
+        .chain(quality.waits.iter().flat_map(waits))
         .chain(quality.unprivileged_program())
         .collect()
 }
 
+/// Whether there are so few samples that chance decides what they show.
 fn has_few_samples(quality: &Quality) -> bool {
     // Each wait has its length: they show as much as samples of all their time.
     let waits = quality.waits.map_or(0, |waits| waits.known_time());

@@ -79,9 +79,29 @@ fn seen_waits(waits: &WaitCoverage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quality::Quality;
     use crate::stack::StackEnd;
     use crate::verdict::tests::quality;
     use crate::verdict::{Grade, Verdict};
+
+    /// Of a program that never waits, in a cgroup that limits its CPU time.
+    #[test]
+    fn time_without_a_cpu_is_reported_without_any_wait() {
+        let quality = Quality {
+            every_event: true,
+            waits: Some(WaitCoverage {
+                ready_time: 2_100_000_000,
+                ..WaitCoverage::default()
+            }),
+            ..Quality::default()
+        };
+        let verdict = Verdict::new(&quality);
+        let [why, ready] = verdict.problems() else {
+            panic!("{verdict}");
+        };
+        assert!(why.contains("the event did not happen"), "{why}");
+        assert!(ready.contains("ready to run for 2.1 s"), "{ready}");
+    }
 
     #[test]
     fn unseen_waits_are_reported() {
