@@ -100,8 +100,10 @@ impl Verdict {
         let whole = share(quality.whole_stacks(), stacks).unwrap_or(1.0);
         let lost = quality.losses.samples();
         let lost_share = quality.lost_share();
+        // Those of other tools are unwound when they are loaded.
         let copied = |known: &RecordingSettings| {
-            !known.unwound && matches!(known.call_graph, CallGraphSettings::Dump(_))
+            let is_dump = matches!(known.call_graph, CallGraphSettings::Dump(_));
+            is_dump && !known.unwound && !known.by_other_tool
         };
         let mut summary = match stacks {
             0 if quality.settings.as_ref().is_some_and(copied) => {
@@ -488,6 +490,21 @@ mod tests {
             Grade::Good,
             "no user stacks, no sample lost",
         );
+    }
+
+    #[test]
+    fn stacks_of_other_tools_do_not_wait_for_the_report() {
+        let mut quality = quality(&[(StackEnd::NoUserState, 95)], 0);
+        let mut summary = |by_other_tool| {
+            quality.settings = Some(RecordingSettings {
+                call_graph: CallGraphSettings::Dump(8192),
+                by_other_tool,
+                ..RecordingSettings::default()
+            });
+            Verdict::new(&quality).summary().to_owned()
+        };
+        assert!(summary(false).contains("not unwound yet"));
+        assert_eq!(summary(true), "no user stacks, no sample lost");
     }
 
     #[test]
