@@ -93,13 +93,11 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         // that was not in memory.
         Cause::Stack(StackEnd::NotCode | StackEnd::Loop) => vec![Remedy::ReportIt],
         Cause::Stack(_) => Vec::new(),
-        Cause::FullRings => {
-            let rings = quality.settings.as_ref();
-            let rings = rings.map_or(0, |known| {
-                known.ring.saturating_mul(4).min(known.largest_ring)
-            });
-            vec![Remedy::LargerRings(rings), fewer, Remedy::Root]
-        }
+        Cause::FullRings => vec![
+            Remedy::LargerRings(ring_for_more_samples(quality)),
+            fewer,
+            Remedy::Root,
+        ],
         Cause::SlowUnwinding | Cause::Throttled => vec![fewer],
         Cause::FewSamples => vec![Remedy::MoreSamples(quality.sampled_by)],
     }
@@ -158,12 +156,14 @@ fn dumps_less_than_possible(known: &RecordingSettings) -> bool {
     matches!(known.call_graph, CallGraphSettings::Dump(bytes) if bytes < NEARLY_ALL)
 }
 
+/// The sizes of rings that prof chooses, in bytes.
+const CHOSEN_RINGS: RangeInclusive<u64> = 4 << 20..=16 << 20;
+
 /// Whether rings of the sizes that prof chooses can hold larger dumps. Unknown, and so false, for
 /// recordings by other tools.
 fn could_dump_more(known: &RecordingSettings) -> bool {
-    const CHOSEN: RangeInclusive<u64> = 4 << 20..=16 << 20;
-    let is_as_chosen = known.ring >= *CHOSEN.start();
-    let largest = known.largest_ring.min(*CHOSEN.end());
+    let is_as_chosen = known.ring >= *CHOSEN_RINGS.start();
+    let largest = known.largest_ring.min(*CHOSEN_RINGS.end());
     let is_enough =
         is_as_chosen && bytes_per_sample(known, largest) >= CallGraphSettings::LARGEST_DUMP.into();
     dumps_less_than_possible(known) && (known.ring == 0 || is_enough)
@@ -202,6 +202,18 @@ fn ring_for_largest_dumps(quality: &Quality) -> u64 {
     let wanted = samples.saturating_mul(u64::from(CallGraphSettings::LARGEST_DUMP) + 1);
     let wanted = wanted.checked_next_power_of_two();
     wanted.map_or(known.largest_ring, |wanted| wanted.min(known.largest_ring))
+}
+
+/// A ring size that loses fewer samples. If the dumps need larger rings, too, it is one size.
+fn ring_for_more_samples(quality: &Quality) -> u64 {
+    let Some(known) = quality.settings.as_ref() else {
+        return 0;
+    };
+    if is_dump_limited_by_ring(known) {
+        return ring_for_largest_dumps(quality);
+    }
+    let larger = known.ring.saturating_mul(4).max(*CHOSEN_RINGS.start());
+    larger.min(known.largest_ring)
 }
 
 /// Whether the rate makes the rings hold more samples than at the lowest rate, and so smaller
@@ -460,10 +472,11 @@ mod tests {
 
     #[test]
     fn rings_grow_where_they_may_and_where_that_helps() {
+        let check_all = check;
         let check = |settings: RecordingSettings, lost, expected| {
             let mut quality = recorded(settings, &[]);
             quality.losses.ring_full = lost;
-            check(&quality, &[expected]);
+            check_all(&quality, &[expected]);
         };
         check(usual(), 10, "use larger ring buffers (-m 16384K)");
         check(usual(), 500, LOWER_RATE);
@@ -492,7 +505,18 @@ mod tests {
             ring: 64 << 10,
             ..usual()
         };
-        check(small, 10, "use larger ring buffers (-m 256K)");
+        const FOR_DUMPS: &str = "use larger ring buffers (-m 2048K)";
+        check(small.clone(), 10, FOR_DUMPS);
+        // One size for both.
+        let mut both = recorded(small, &[StackEnd::TruncatedDump]);
+        both.losses.ring_full = 10;
+        check_all(&both, &[FOR_DUMPS, FOR_DUMPS]);
+        let tiny = RecordingSettings {
+            call_graph: CallGraphSettings::FramePointers,
+            ring: 4 << 10,
+            ..usual()
+        };
+        check(tiny, 10, "use larger ring buffers (-m 4096K)");
     }
 
     #[test]
