@@ -115,6 +115,9 @@ impl<'a> EndedWait<'a> {
 }
 
 impl OffCpuTracker {
+    /// Ended threads to remember before starting over: each leaves its CPU for the last time soon.
+    const ENDED: usize = 4096;
+
     /// Sampling is enabled.
     pub(crate) fn enable(&mut self, time: u64) {
         self.clock.go_on(time);
@@ -198,6 +201,9 @@ impl OffCpuTracker {
 
     /// The thread has ended; another one may get its id.
     pub(crate) fn forget(&mut self, tid: Tid) -> Option<UnseenWait> {
+        if self.ended.len() >= Self::ENDED {
+            self.ended.clear();
+        }
         self.ended.insert(tid);
         let thread = self.threads.remove(&tid)?;
         thread.left(tid)
@@ -391,6 +397,16 @@ mod tests {
         let seen = waits.take_seen();
         assert_eq!((seen.waits, seen.seen, seen.time), (2, 2, 2510));
         assert_eq!(seen.ready_time, 2000 - 1510);
+    }
+
+    #[test]
+    fn not_all_ended_threads_are_remembered() {
+        let mut waits = OffCpuTracker::default();
+        for tid in 1..100_000 {
+            assert_eq!(waits.forget(tid), None);
+            assert!(waits.has_ended(tid));
+        }
+        assert!(waits.ended.len() <= OffCpuTracker::ENDED);
     }
 
     #[test]
