@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use prof_events::counting::{AttrOptions, RawCounter};
-use prof_events::names::EventSpec;
+use prof_events::parsing::EventSpec;
 
 use crate::count::Count;
 use crate::error::{OpenError, ReadError, ReaderError};

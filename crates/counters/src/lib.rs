@@ -64,7 +64,7 @@ pub use group::Group;
 pub use member::CounterId;
 pub use place::PlaceName;
 pub use prof_events::counting::Inherit;
-pub use prof_events::names::{Catalog, EventGroup, EventSpec, ParseError};
+pub use prof_events::parsing::{Catalog, EventGroup, EventSpec, ParseError};
 pub use reader::Reader;
 pub use snapshot::Snapshot;
 pub use target::{Options, Target};
@@ -93,7 +93,7 @@ pub fn event(name: &str) -> Result<EventSpec, ParseError> {
         .ok_or_else(|| ParseError {
             text: name.to_owned(),
             place: 0..name.len(),
-            problem: Box::new(prof_events::names::Problem::Expected {
+            problem: Box::new(prof_events::parsing::Problem::Expected {
                 expected: "one event",
             }),
         })

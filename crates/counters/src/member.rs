@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prof_events::counting::{AttrOptions, GroupCount, RawCount, RawCounter};
-use prof_events::names::EventSpec;
+use prof_events::parsing::EventSpec;
 
 use crate::count::Count;
 use crate::error::ReadError;

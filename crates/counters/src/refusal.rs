@@ -1,7 +1,7 @@
 //! Why an event cannot be counted.
 
 use prof_events::counting::{Circumstances, Prober, why_not};
-use prof_events::names::{Catalog, EventSpec};
+use prof_events::parsing::{Catalog, EventSpec};
 use prof_events::system::System;
 use rustix::io::Errno;
 

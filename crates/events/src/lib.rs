@@ -1,7 +1,7 @@
 //! perf_event_open and its ring buffers, as types that own the kernel's resources.
 //!
 //! ```text
-//!   names/    text to EventSpec         request/  what to sample: events, threads, sizes
+//!   parsing/  text to EventSpec         request/  what to sample: events, threads, sizes
 //!   plan/     what to ask the kernel for first, what next where it refuses, what to advise
 //!   attr/     an event as perf_event_attr
 //!   kernel/   its system calls and rings    counting/  counters, read without a ring
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! ```
-//! use prof_events::names::Catalog;
+//! use prof_events::parsing::Catalog;
 //!
 //! // What perf's users type, as what perf_event_open takes.
 //! let groups = Catalog::system().parse("page-faults:u,{task-clock,context-switches}")?;
@@ -22,7 +22,7 @@
 //!
 //! let error = Catalog::system().parse("page-fults").unwrap_err();
 //! assert!(error.to_string().contains("page-faults"));
-//! # Ok::<(), prof_events::names::ParseError>(())
+//! # Ok::<(), prof_events::parsing::ParseError>(())
 //! ```
 //!
 //! All unsafe code of prof is here and in the file maps; each block says why it is sound.
@@ -31,7 +31,7 @@ mod attr;
 pub mod counting;
 mod error;
 mod kernel;
-pub mod names;
+pub mod parsing;
 mod permission;
 mod plan;
 mod process;
@@ -44,7 +44,7 @@ pub mod tracing;
 pub use attr::definition::{Definition, remove_leftovers};
 pub use attr::sample_period::SamplePeriod;
 pub use attr::setup::{
-    ATTR_SIZE, Features, Reports, Role, Sampling, Scope, Setup, Stacks, Tracking, WithDump,
+    Features, Reports, Role, Sampling, Scope, Setup, Stacks, Tracking, WithDump,
 };
 pub use error::Error;
 pub use kernel::context_pin::ContextPin;

@@ -3,7 +3,7 @@
 use prof_procfs::Seccomp;
 use rustix::io::Errno;
 
-use crate::names::{EventSpec, Family};
+use crate::parsing::{EventSpec, Family};
 use crate::system::{Privileges, System};
 
 /// What this process may measure.

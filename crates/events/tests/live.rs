@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
 
-use prof_events::names::EventSpec;
+use prof_events::parsing::EventSpec;
 use prof_events::{
     CallGraph, EventRequest, GroupRequest, HeldCommand, Program, Rate, Request, Sampler, Signals,
     Stacks, Threads, Toggling,

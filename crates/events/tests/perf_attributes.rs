@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use prof_events::counting::{AttrOptions, Inherit, attr_bytes};
-use prof_events::names::{Catalog, EventSpec, Family};
+use prof_events::parsing::{Catalog, EventSpec, Family};
 
 fn one(text: &str) -> EventSpec {
     match Catalog::system().parse(text) {
@@ -131,14 +131,14 @@ fn attributes_are_perfs() {
     ]
     .map(str::to_owned)
     .to_vec();
-    for event in prof_events::names::hardware_events() {
+    for event in prof_events::parsing::hardware_events() {
         names.extend(event.names);
     }
-    for event in prof_events::names::software_events() {
+    for event in prof_events::parsing::software_events() {
         names.extend(event.names);
     }
     names.extend(
-        prof_events::names::cache_events()
+        prof_events::parsing::cache_events()
             .into_iter()
             .flat_map(|event| event.names),
     );

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prof_events::counting::{AttrOptions, Inherit, Place, RawCounter};
-use prof_events::names::{Catalog, EventSpec, Family};
+use prof_events::parsing::{Catalog, EventSpec, Family};
 use prof_events::{HeldCommand, Program, Signals};
 use prof_needs::tools;
 

@@ -8,7 +8,7 @@ use prof_model::counted;
 use prof_report::recording_file;
 
 use crate::flags::ArchiveFlags;
-use crate::names;
+use crate::symbolization;
 
 /// Embeds symbols in a recording and reports how many.
 ///
@@ -19,8 +19,8 @@ pub(crate) fn run(flags: &ArchiveFlags) -> Result<ExitCode> {
     let input = recording_file(&flags.input)
         .with_context(|| format!("cannot read {}", flags.input.display()))?;
     let output = flags.output.as_ref().unwrap_or(&input);
-    let naming = names::embed(&input, output, &flags.symbols)?;
-    names::unnamed(&naming).iter().for_each(say);
+    let naming = symbolization::embed(&input, output, &flags.symbols)?;
+    symbolization::unnamed(&naming).iter().for_each(say);
     let total: usize = naming.iter().map(|module| module.addresses).sum();
     let named: usize = naming.iter().map(|module| module.named).sum();
     say(&format_args!(

@@ -17,9 +17,9 @@ use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use crate::exit;
 use crate::flags::{CiFlags, GrowthLimit, SymbolFlags};
-use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
 use crate::report::CheckedLimits;
+use crate::symbolization::{self, Detail};
 
 /// Records the baseline; or records, and compares with the baseline or with another program.
 ///
@@ -206,7 +206,7 @@ fn read(directory: &Path, symbols: &SymbolFlags) -> Result<Vec<SymbolizedProfile
         "{} has one recording only; measuring noise takes two or more (--repeat)",
         directory.display()
     );
-    let read = |path: PathBuf| names::read(&[path], symbols, Detail::Inlines);
+    let read = |path: PathBuf| symbolization::read(&[path], symbols, Detail::Inlines);
     paths.into_iter().map(read).collect()
 }
 

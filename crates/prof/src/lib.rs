@@ -10,13 +10,13 @@ mod flags;
 mod fleet;
 mod generate;
 mod list;
-mod names;
 mod output;
 mod progress;
 mod record;
 mod report;
 mod runtimes;
 mod stat;
+mod symbolization;
 mod targets;
 mod top;
 

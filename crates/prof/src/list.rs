@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use prof_events::counting::{Ability, Answer, Prober};
-use prof_events::names::{
+use prof_events::parsing::{
     Catalog, EventSpec, NamedEvent, cache_events, hardware_events, matches, software_events,
 };
 use prof_events::system::System;

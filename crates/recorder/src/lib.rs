@@ -51,7 +51,7 @@ pub use options::{
 pub use output::pinned_files::{PinnedFiles, PinnedProcess, PinnedRoot};
 pub use prof_events::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, MAX_STACK_DUMP, Program, Rate,
-    Signals, USUAL_HERTZ, allocations, names,
+    Signals, USUAL_HERTZ, allocations, parsing,
 };
 pub use record::record;
 pub use summary::{Summary, Wakeups};

@@ -14,7 +14,7 @@ use prof_model::Verdict;
 use prof_perfdata::{Record, Recording};
 use prof_recorder::{
     CallGraph, Error, GroupRequest, Options, Program, Schedule, Signals, Storage, Summary, Target,
-    names::Catalog, record,
+    parsing::Catalog, record,
 };
 use tempfile::TempDir;
 

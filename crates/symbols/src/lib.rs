@@ -11,7 +11,7 @@
 //!                          or else its symbols and unwind tables            table/
 //!                          the kernel's symbols; code made at run time      kernel/, jit/
 //!                          symbols that the recording carries               embedded/
-//!                          names as people write them                       names/
+//!                          names as people write them                       demangling/
 //!                             └─▶ Resolved
 //! ```
 //!
@@ -52,6 +52,7 @@ mod ambiguous_paths;
 mod arena;
 mod code;
 mod debuginfod;
+mod demangling;
 mod download;
 mod dwarf;
 mod embedded;
@@ -62,7 +63,6 @@ mod image;
 mod jit;
 mod kernel;
 mod module;
-mod names;
 mod options;
 mod progress;
 mod query;
@@ -72,10 +72,10 @@ mod table;
 
 pub use ambiguous_paths::AmbiguousPaths;
 pub use code::{Code, CodeError, Machine};
+pub use demangling::demangle;
+pub use demangling::readable::{is_async_plumbing, readable};
+pub use demangling::shorten::shorten;
 pub use embedded::{EmbeddedError, EmbeddedSymbols};
-pub use names::demangle;
-pub use names::readable::{is_async_plumbing, readable};
-pub use names::shorten::shorten;
 pub use options::{Debuginfod, Demangle, Places, RecordedKernel, SymbolOptions};
 pub use progress::{Progress, Watch};
 pub use query::{Detail, Query, Resolved, Source, SymbolFrame};

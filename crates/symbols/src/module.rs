@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use prof_model::FileOffset;
 use rayon::prelude::*;
 
+use crate::demangling::SharedNames;
 use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
 use crate::files::SymbolFiles;
 use crate::image::Image;
-use crate::names::SharedNames;
 use crate::options::{Demangle, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;

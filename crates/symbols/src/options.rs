@@ -100,7 +100,7 @@ pub enum Demangle {
     #[default]
     Full,
     /// As `Full`, then without arguments of functions and templates
-    /// ([`shorten`](crate::names::shorten::shorten)).
+    /// ([`shorten`](crate::demangling::shorten::shorten)).
     Short,
 }
 

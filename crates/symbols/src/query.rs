@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use prof_model::{Module, Pid};
 
-use crate::names::shorten::shorten;
+use crate::demangling::shorten::shorten;
 use crate::status::ModuleStatus;
 
 /// The space in which addresses are looked up, which says what kind of numbers they are.

@@ -69,7 +69,7 @@ impl Symbolizer {
         self.resolve_watched(queries, Watch::default())
     }
 
-    /// As [`resolve`](Self::resolve), telling how far it is.
+    /// As [`resolve`](Self::resolve), reporting its progress.
     pub fn resolve_watched(&self, queries: &[Query<'_>], watch: Watch<'_>) -> Vec<Resolved> {
         let total = queries.iter().map(|query| query.addresses.len()).sum();
         let finished = AtomicUsize::new(0);

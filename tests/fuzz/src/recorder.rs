@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use prof_events::names::Catalog;
+use prof_events::parsing::Catalog;
 use prof_procfs::kernel::{self, KernelModule};
 use prof_procfs::settings::Mount;
 use prof_procfs::{Maps, Stat, Status};

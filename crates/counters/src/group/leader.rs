@@ -1,7 +1,7 @@
 //! The leaders of groups.
 
 use prof_events::counting::AttrOptions;
-use prof_events::names::EventSpec;
+use prof_events::parsing::EventSpec;
 
 use crate::target::Options;
 

@@ -7,7 +7,7 @@ mod refusal;
 use std::sync::{Arc, Weak};
 
 use prof_events::counting::{GroupCount, RawCounter};
-use prof_events::names::EventSpec;
+use prof_events::parsing::EventSpec;
 use prof_events::system::monotonic_now;
 use rustix::io::Errno;
 

@@ -3,7 +3,7 @@
 use std::sync::Weak;
 
 use prof_events::counting::RawCounter;
-use prof_events::names::{EventSpec, Family};
+use prof_events::parsing::{EventSpec, Family};
 use rustix::io::Errno;
 
 use super::Group;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use perf_event_open_sys::bindings as sys;
 use prof_procfs::Task;
 
-use crate::names::{EventSpec, Family};
+use crate::parsing::{EventSpec, Family};
 use crate::system::tracefs;
 
 /// A uprobe that is defined for as long as this value lives. Events of it must be closed before.

@@ -3,7 +3,7 @@
 
 use perf_event_open_sys::bindings as sys;
 
-use crate::names::{EventSpec, Precise};
+use crate::parsing::{EventSpec, Precise};
 
 /// `perf_event_attr` without `config3`: PERF_ATTR_SIZE_VER7. Older kernels accept larger structures
 /// if the fields unknown to them are zero.

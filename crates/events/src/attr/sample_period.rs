@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use perf_event_open_sys::bindings as sys;
 
-use crate::names::EventSpec;
+use crate::parsing::EventSpec;
 use crate::request::sizes::Sizes;
 
 /// The periods to sample by.

@@ -15,12 +15,12 @@ use crate::attr::arch;
 use crate::attr::definition::Definition;
 use crate::attr::encoding;
 use crate::attr::sample_period::{self, SamplePeriod};
-use crate::names::EventSpec;
+use crate::parsing::EventSpec;
 use crate::request::event::Weight;
 
 /// The size of the attribute for the kernel and in files, in bytes: PERF_ATTR_SIZE_VER7. Readers as
 /// old as perf 6.1 refuse larger ones.
-pub const ATTR_SIZE: usize = 128;
+pub(crate) const ATTR_SIZE: usize = 128;
 
 /// Calls of user code that have not returned, without other details.
 const OPEN_CALLS: u64 = (PERF_SAMPLE_BRANCH_USER
@@ -187,8 +187,8 @@ impl Setup {
         }
     }
 
-    /// The `perf_event_attr` as it is written to a recording: [`ATTR_SIZE`] bytes in the
-    /// machine's byte order. The pointer to a uprobe's path is zero.
+    /// The `perf_event_attr` as it is written to a recording: 128 bytes in the machine's byte
+    /// order. The pointer to a uprobe's path is zero.
     pub fn attr_bytes(&self) -> Vec<u8> {
         let shown = Self {
             definition: None,
@@ -400,7 +400,7 @@ impl Setup {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::names::Catalog;
+    use crate::parsing::Catalog;
     use crate::system::System;
 
     /// A usual machine, for a plain user.

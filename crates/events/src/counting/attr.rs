@@ -3,7 +3,7 @@
 use perf_event_open_sys::bindings as sys;
 
 use crate::attr::encoding;
-use crate::names::EventSpec;
+use crate::parsing::EventSpec;
 
 /// Which threads inherit the event besides the thread that it is opened on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

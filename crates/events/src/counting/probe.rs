@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use super::attr::{AttrOptions, attr};
 use super::raw::{Place, RawCounter};
 use super::reason::{Circumstances, why_not};
-use crate::names::{Catalog, EventSpec, Family};
+use crate::parsing::{Catalog, EventSpec, Family};
 use crate::permission::Rights;
 use crate::system::Privileges;
 use crate::system::System;

@@ -11,7 +11,7 @@ use super::attr::{AttrOptions, attr};
 use super::page::UserPage;
 use crate::attr::definition::Definition;
 use crate::kernel::{self, probe_reach::ProbeReach};
-use crate::names::EventSpec;
+use crate::parsing::EventSpec;
 use crate::request::target_threads::MonitoredThreads;
 
 /// Where an event counts.

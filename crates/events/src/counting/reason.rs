@@ -3,7 +3,7 @@
 use perf_event_open_sys::bindings as sys;
 use rustix::io::Errno;
 
-use crate::names::{EventSpec, Family, Precise};
+use crate::parsing::{EventSpec, Family, Precise};
 use crate::permission::{Refusal, Rights, Subject};
 
 /// The facts that the reason depends on, besides the event and the error.
@@ -107,7 +107,7 @@ fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Catalog;
+    use crate::parsing::Catalog;
 
     const USER: Circumstances = Circumstances {
         rights: Rights {

@@ -33,7 +33,7 @@ use super::raw::{Place, RawCount, RawCounter};
 use super::thread_record::Record;
 use crate::kernel;
 use crate::kernel::ring::Ring;
-use crate::names::EventSpec;
+use crate::parsing::EventSpec;
 
 /// Counts every thread of a command separately, from its `exec` on.
 #[derive(Debug)]
@@ -296,7 +296,7 @@ mod tests {
     use crate::HeldCommand;
     use crate::Program;
     use crate::Signals;
-    use crate::names::Catalog;
+    use crate::parsing::Catalog;
 
     fn specs(text: &str) -> Vec<EventSpec> {
         let groups = Catalog::system().parse(text).unwrap();

@@ -22,7 +22,7 @@ use prof_model::Fallback;
 use rustix::io::Errno;
 
 use crate::attr::setup::{Sampling, Scope, Setup, Stacks, WithDump};
-use crate::names::{EventSpec, Family, Precise};
+use crate::parsing::{EventSpec, Family, Precise};
 use crate::request::event::Weight;
 use crate::system::System;
 

@@ -10,7 +10,7 @@ pub(crate) mod trial;
 use crate::attr::arch;
 use crate::attr::sample_period;
 use crate::attr::setup::{Reports, Role, Sampling, Scope, Setup, Stacks, Tracking, WithDump};
-use crate::names::{EventSpec, Precise};
+use crate::parsing::{EventSpec, Precise};
 use crate::rate::{MAX_STACK_DUMP, Rate};
 use crate::request::event::{CallGraph, EventRequest, Weight};
 use crate::request::sizes::{BufferRequest, Sizes};

@@ -7,7 +7,7 @@ use std::process::Command;
 use perf_event_open_sys::bindings as sys;
 
 use super::*;
-use crate::names::Catalog;
+use crate::parsing::Catalog;
 use crate::request::event::{CallGraph, EventRequest, GroupRequest};
 
 /// The fields of the first attribute that perf opens, as it prints them.

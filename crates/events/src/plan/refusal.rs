@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use crate::attr::setup::{Scope, Setup};
 use crate::counting::{Circumstances, Prober, why_not};
 use crate::error::Error;
-use crate::names::{Catalog, EventSpec, Family};
+use crate::parsing::{Catalog, EventSpec, Family};
 use crate::permission::{Refusal, Rights, Subject};
 use crate::plan::advice::{advice, advice_on_ring};
 use crate::request::event::Weight;

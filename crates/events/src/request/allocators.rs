@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use crate::names::{Catalog, EventSpec, ParseError};
+use crate::parsing::{Catalog, EventSpec, ParseError};
 use crate::rate::Rate;
 use crate::request::event::SizeArguments::{self, Again, Mapping, One, Product};
 use crate::request::event::{AllocationWeight, CallGraph, EventRequest, Weight};

@@ -1,6 +1,6 @@
 //! The events to sample, and how.
 
-use crate::names::{CallGraphTerm, EventGroup, EventSpec, Family};
+use crate::parsing::{CallGraphTerm, EventGroup, EventSpec, Family};
 use crate::rate::Rate;
 
 /// How callers are found.
@@ -198,7 +198,7 @@ fn usual_rate(spec: &EventSpec) -> Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::names::Catalog;
+    use crate::parsing::Catalog;
 
     fn check(text: &str, rate: Option<Rate>, expected: (Rate, CallGraph)) {
         let mut groups = Catalog::system().parse(text).expect("an event");

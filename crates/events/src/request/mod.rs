@@ -39,11 +39,11 @@ impl Request {
 /// nothing else, reports threads and mappings all the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Toggling {
-    /// It cannot switch.
+    /// It is always enabled.
     #[default]
     Never,
-    /// It can switch, and begins enabled.
+    /// It begins enabled.
     BeginsEnabled,
-    /// It can switch, and begins disabled.
+    /// It begins disabled.
     BeginsDisabled,
 }

@@ -70,7 +70,7 @@ impl Opened {
     }
 
     /// Sets the watermark of the rings, now that the events are known.
-    pub(crate) fn settle_wake_up(&mut self) {
+    pub(crate) fn set_watermark(&mut self) {
         if self.wakes_with_each_record() {
             (self.events.iter_mut()).for_each(|event| event.setup.wakeup_bytes = 1);
         }

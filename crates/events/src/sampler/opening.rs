@@ -141,7 +141,7 @@ impl<'a> Opening<'a> {
                 fallbacks: probed.fallbacks,
             },
         };
-        sampler.opened.settle_wake_up();
+        sampler.opened.set_watermark();
         let mut known = Vec::new();
         self.add_threads(&mut sampler, &threads, &mut known)?;
         // Threads may have come while we were opening: look until there are no new ones.

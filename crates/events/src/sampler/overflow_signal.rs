@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::Ring;
     use crate::attr::setup::{Sampling, Scope, Setup};
-    use crate::names::EventSpec;
+    use crate::parsing::EventSpec;
     use crate::request::target_threads::MonitoredThreads;
     use crate::wait_readable;
 

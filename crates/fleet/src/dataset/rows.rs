@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use prof_model::{BuildId, Pid, StackEnd};
 use prof_report::SymbolizedProfile;
-use prof_report::profile::{Frame as ProfileFrame, FrameId, FunctionKind, NameId, Sample, StackId};
+use prof_report::profile::{
+    Frame as ProfileFrame, FrameId, FunctionKind, Sample, StackId, ThreadNameId,
+};
 use rustc_hash::FxHashMap;
 
 use super::number::NumberedStack;
@@ -18,7 +20,7 @@ struct Key {
     time: i64,
     event: u16,
     pid: Pid,
-    name: NameId,
+    name: ThreadNameId,
     stack: StackId,
     end: StackEnd,
 }

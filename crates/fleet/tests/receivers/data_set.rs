@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use prof_events::names::Catalog;
+use prof_events::parsing::Catalog;
 use prof_events::{CallGraph, GroupRequest};
 use prof_model::counted;
 use prof_needs::{met, python, tools};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use prof_events::Trial;
 use prof_events::counting::{Ability, Answer, Prober, Refusal, Rights, Subject};
-use prof_events::names::Catalog;
+use prof_events::parsing::Catalog;
 use prof_events::system::Capability;
 use prof_events::tracing::{Errno, Tracer};
 use prof_events::{HeldCommand, Program, Signals, advice};

@@ -1,6 +1,6 @@
 //! How much can be recorded without loss: rings, rates, descriptors, priorities.
 
-use prof_events::names::EventSpec;
+use prof_events::parsing::EventSpec;
 use prof_events::system::Capability;
 use prof_events::{
     CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Threads, Toggling, USUAL_HERTZ,

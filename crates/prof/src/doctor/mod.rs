@@ -4,7 +4,7 @@
 mod events;
 mod limits;
 mod machine;
-mod names;
+mod symbols;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -105,7 +105,7 @@ impl Report {
             sections: vec![
                 section("What can be recorded", what),
                 section("Limits", limits::checks(machine)),
-                section("Symbols", names::checks(machine)),
+                section("Symbols", symbols::checks(machine)),
                 section("Environment", machine.checks()),
             ],
         }

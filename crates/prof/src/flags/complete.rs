@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use clap_complete::engine::{CompletionCandidate, PathCompleter, ValueCompleter};
-use prof_events::names::{Catalog, cache_events, hardware_events, software_events};
+use prof_events::parsing::{Catalog, cache_events, hardware_events, software_events};
 use prof_procfs::Task;
 use prof_report::{LoadOptions, SymbolizedProfile};
 use prof_symbols::{AmbiguousPaths, EmbeddedSymbols, SymbolOptions, Symbolizer};

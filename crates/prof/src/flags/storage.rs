@@ -22,7 +22,7 @@ pub(crate) struct StorageFlags {
     /// Continue in a new file, without a gap: on SIGUSR2 (`signal`, the default), and also after
     /// SIZE bytes (with B, K, M or G) or after TIME (with ms, s, m, h or d). Complete files are
     /// named FILE.TIMESTAMP
-    #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal", value_parser = parse_switch)]
+    #[arg(long, value_name = "signal|SIZE|TIME", num_args = 0..=1, require_equals = true, default_missing_value = "signal", value_parser = parse_rotation)]
     pub switch_output: Option<When>,
 
     /// With --switch-output or --snapshot: keep only the last N files
@@ -65,7 +65,7 @@ impl Extent {
     }
 }
 
-fn parse_switch(text: &str) -> Result<When, String> {
+fn parse_rotation(text: &str) -> Result<When, String> {
     if text == "signal" {
         return Ok(When::OnRequest);
     }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_switched_by_size_time_and_signal() {
+    fn files_rotate_by_size_time_and_signal() {
         let seconds = |seconds| Some(When::Every(Duration::from_secs(seconds)));
         let cases = [
             ("signal", Some(When::OnRequest)),
@@ -111,7 +111,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(parse_switch(text).ok(), expected, "{text}");
+            assert_eq!(parse_rotation(text).ok(), expected, "{text}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
 use prof_procfs::Task;
-use prof_recorder::names::{Catalog, EventSpec};
+use prof_recorder::parsing::{Catalog, EventSpec};
 use prof_recorder::{
     AllocationWeight, CallGraph, EventRequest, GroupRequest, Program, Rate, Target, USUAL_HERTZ,
     allocations,

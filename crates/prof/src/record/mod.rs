@@ -22,10 +22,10 @@ use crate::flags::{
     ControlFlag, CpuList, DelayFlag, RecordFlags, SamplerFlag, SamplingFlags, ScheduleFlags,
     StorageFlags, SymbolFlags, TargetSelection,
 };
-use crate::names;
 use crate::output::ensure_writable;
 use crate::report;
 use crate::runtimes::RuntimeHelp;
+use crate::symbolization;
 use crate::targets::TargetRequest;
 
 /// A recording to make.
@@ -219,8 +219,8 @@ pub(crate) fn is_picture(path: &Path) -> bool {
 fn show(recording: &[PathBuf], embed: bool, pictures: &Pictures, console: Console) -> Result<()> {
     for file in recording {
         if embed {
-            let naming = names::embed(file, file, &SymbolFlags::default())?;
-            let unnamed = names::unnamed(&naming);
+            let naming = symbolization::embed(file, file, &SymbolFlags::default())?;
+            let unnamed = symbolization::unnamed(&naming);
             unnamed.iter().for_each(|line| console.say(line));
         }
         pictures.make(file, |path| {

@@ -12,8 +12,8 @@ use prof_report::view::annotate::{Annotation, Wanted};
 use super::closing::{ReportQuality, asides, print_closing};
 use super::text;
 use crate::flags::AnnotateFlags;
-use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
+use crate::symbolization::{self, Detail};
 
 /// Writes the lines of a function or a file.
 ///
@@ -24,7 +24,8 @@ use crate::output::{write_file, write_stdout};
 pub(crate) fn run(flags: AnnotateFlags) -> Result<ExitCode> {
     let sources = flags.sources();
     // Lines are in the same debug info as inlined functions; `--no-inline` only hides the latter.
-    let named = names::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
+    let named =
+        symbolization::read_with_symbolizer(&flags.input.inputs, &flags.symbols, Detail::Inlines)?;
     let filter = Filter::from(flags.filter);
     let annotation = Annotation::new(
         &named.profile,

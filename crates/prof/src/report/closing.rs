@@ -7,7 +7,7 @@ use prof_model::{Grade, Verdict, counted};
 use prof_report::profile::Event;
 use prof_report::{Profile, SymbolizedProfile};
 
-use crate::names;
+use crate::symbolization;
 
 /// How far a profile can be trusted.
 pub(super) enum ReportQuality {
@@ -70,7 +70,9 @@ impl fmt::Display for ReportQuality {
 /// What a view of this event does not show.
 pub(super) fn asides(profile: &SymbolizedProfile, event: &Event) -> Vec<String> {
     let others = other_events(profile.profile(), event).into_iter();
-    others.chain(names::unnamed(profile.naming())).collect()
+    others
+        .chain(symbolization::unnamed(profile.naming()))
+        .collect()
 }
 
 /// Prints it on the standard error output: the standard output may be the view.

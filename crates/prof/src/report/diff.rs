@@ -14,8 +14,8 @@ use super::html;
 use super::limits::CheckedLimits;
 use super::text::terminal_width;
 use crate::flags::{DiffFlags, GrowthLimit};
-use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
+use crate::symbolization::{self, Detail};
 
 /// Compares two recordings: a table, or the pictures that the flags ask for.
 ///
@@ -26,7 +26,7 @@ use crate::output::{write_file, write_stdout};
 pub(crate) fn run(flags: DiffFlags) -> Result<CheckedLimits> {
     let detail = Detail::new(flags.filter.no_inline && flags.html.is_none());
     let read = |path: &PathBuf| {
-        names::read_with_symbolizer(std::slice::from_ref(path), &flags.symbols, detail)
+        symbolization::read_with_symbolizer(std::slice::from_ref(path), &flags.symbols, detail)
     };
     let (before, after) = (read(&flags.before)?, read(&flags.after)?);
     let basis = Basis::from(flags.normalize);
@@ -89,7 +89,7 @@ pub(crate) fn run(flags: DiffFlags) -> Result<CheckedLimits> {
     ))
 }
 
-/// The tree of one of the recordings, whose name an error tells.
+/// The tree of one of the recordings, which errors name.
 fn tree<'p>(path: &Path, profile: &'p SymbolizedProfile, filter: &Filter) -> Result<CallTree<'p>> {
     CallTree::new(profile, filter, Split::default()).with_context(|| path.display().to_string())
 }

@@ -12,8 +12,8 @@ use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Sources, Split, SymbolizedProfile};
 
 use crate::flags::{SymbolFlags, ViewFlags};
-use crate::names::{self, Detail, Named};
 use crate::output::write_file;
+use crate::symbolization::{self, Detail, Named};
 
 /// Writes the page of one recording, or of two to compare, which were read from these files.
 pub(super) fn write(
@@ -73,7 +73,7 @@ fn regex_of(text: &str) -> String {
 pub(crate) fn write_recording(recording: &Path, page: &Path, filter: &Filter) -> Result<()> {
     let inputs = [recording.to_owned()];
     let detail = Detail::new(filter.no_inline);
-    let named = names::read_with_symbolizer(&inputs, &SymbolFlags::default(), detail)?;
+    let named = symbolization::read_with_symbolizer(&inputs, &SymbolFlags::default(), detail)?;
     let title = title_of(&named.profile, recording);
     write(page, &title, &[&named], &inputs, filter)
 }

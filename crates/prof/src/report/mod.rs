@@ -27,8 +27,8 @@ use closing::{ReportQuality, asides, print_closing};
 
 use crate::exit;
 use crate::flags::{ReportFlags, ScriptFlags, SymbolFlags};
-use crate::names::{self, Detail};
 use crate::output::{write_file, write_stdout};
+use crate::symbolization::{self, Detail};
 
 /// Writes the requested outputs, and the verdict.
 ///
@@ -46,7 +46,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
         false => flags.unwinder.into(),
     };
     let detail = Detail::new(no_inline);
-    let named = names::read_copies(&inputs, copies, &flags.symbols, detail)?;
+    let named = symbolization::read_copies(&inputs, copies, &flags.symbols, detail)?;
     let profile = &named.profile;
     let quality = ReportQuality::of(profile);
     let filter = Filter::from(flags.filter);
@@ -103,7 +103,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
 ///
 /// The same errors as [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
-    let profile = names::read(
+    let profile = symbolization::read(
         &flags.input.inputs,
         &flags.symbols,
         Detail::new(flags.filter.no_inline),
@@ -123,7 +123,7 @@ pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
 ///
 /// The same errors as [`run`].
 pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> Result<()> {
-    let profile = names::read(
+    let profile = symbolization::read(
         &[recording.to_owned()],
         &SymbolFlags::default(),
         Detail::new(filter.no_inline),
@@ -138,6 +138,6 @@ pub(crate) fn draw_recording(recording: &Path, svg: &Path, filter: &Filter) -> R
 ///
 /// It cannot be read.
 pub(crate) fn quality(recording: &[PathBuf]) -> Result<Quality> {
-    let profile = names::read(recording, &SymbolFlags::offline(), Detail::Functions)?;
+    let profile = symbolization::read(recording, &SymbolFlags::offline(), Detail::Functions)?;
     Ok(profile.quality().clone())
 }

@@ -22,7 +22,7 @@ use rustix::process::Signal;
 use super::perf_maps::{PerfMap, file_name};
 
 /// It answers when its threads have reached a safepoint.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: u64 = 64 << 10;
 
 /// Makes a process write its perf map, if it is a JVM that has none; `None` if not.
@@ -95,7 +95,7 @@ fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::R
     let _trigger = rights.with(|| Trigger::create(trigger))?;
     let target = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
     rustix::process::kill_process(target, Signal::QUIT)?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !is_socket(socket) {
         if Instant::now() > end || !process.exists() {
             return Err(io::Error::new(
@@ -112,8 +112,8 @@ fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::R
 /// text for users.
 fn send_request(socket: &Path) -> io::Result<String> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     // The protocol's version, the request and its three arguments.
     stream.write_all(b"1\0jcmd\0Compiler.perfmap\0\0\0")?;
     let mut answer = Vec::new();

@@ -22,7 +22,7 @@ use prof_model::{Pid, counted};
 use prof_procfs::descendants;
 use prof_recorder::{CpuTarget, Summary, Target};
 
-use crate::names;
+use crate::symbolization;
 use perf_maps::{PerfMap, PerfMaps};
 
 /// The requests to runtimes.
@@ -88,7 +88,7 @@ impl RuntimeHelp {
         let pids: BTreeSet<Pid> = maps.iter().map(|map| map.pid).collect();
         let mut recorded = BTreeSet::new();
         for file in &summary.files {
-            match names::embed_pinned(file, &summary.pinned, &pids) {
+            match symbolization::embed_pinned(file, &summary.pinned, &pids) {
                 Ok(found) => recorded.extend(found),
                 Err(error) => {
                     let context = "cannot store the symbols of files that will be gone later";

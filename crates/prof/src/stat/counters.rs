@@ -6,7 +6,7 @@ use anyhow::Result;
 use prof_counters::{
     Count, EventGroup, EventSpec, OpenError, Options, PlaceName, ReadError, Target,
 };
-use prof_events::names::encoding_of;
+use prof_events::parsing::encoding_of;
 
 use super::part::{Cell, Part};
 use super::refused::Refused;

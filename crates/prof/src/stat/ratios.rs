@@ -177,7 +177,7 @@ impl Table<'_> {
 
 /// Whether it is the event of that name, under any alias.
 fn is(event: &EventSpec, name: &str) -> bool {
-    prof_events::names::encoding_of(name).is_some_and(|encoding| encoding == event.encoding)
+    prof_events::parsing::encoding_of(name).is_some_and(|encoding| encoding == event.encoding)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use prof_perfdata::WriteError;
 use prof_recorder::{Error, Summary};
 use prof_report::{NameCache, Span, StreamingProfile, SymbolizedProfile};
 
-use crate::names::LiveSymbols;
+use crate::symbolization::LiveSymbols;
 
 /// The channels from the recorder.
 pub(super) struct Sources {

@@ -117,9 +117,9 @@ impl EventRates {
             .map(|event| event.setup.highest_rate())
             .collect();
         let events = u32::try_from(opened.ids().count()).unwrap_or(u32::MAX);
-        let switching = Self::QUIET_PER_EVENT.saturating_mul(events);
+        let toggling = Self::QUIET_PER_EVENT.saturating_mul(events);
         Self {
-            quiet_after: switching.clamp(Self::QUIET_AFTER, WakeupPolicy::QUIET),
+            quiet_after: toggling.clamp(Self::QUIET_AFTER, WakeupPolicy::QUIET),
             shortest: match rates.iter().all(Option::is_some) {
                 true => Duration::ZERO,
                 false => Self::SHORTEST,

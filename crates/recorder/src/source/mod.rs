@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use prof_events::Trial;
-use prof_events::names::Catalog;
+use prof_events::parsing::Catalog;
 use prof_events::{
     CallGraph, CpuRing, Drained, EventRequest, Features, MAX_STACK_DUMP, Opened, OpenedEvent, Rate,
     Reports, Request, Sampler, Sampling, Setup, Signals, Sizes, Stacks, Toggling, Tracking, Wake,

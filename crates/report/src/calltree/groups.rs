@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::calltree::Split;
 use crate::filter::Filter;
-use crate::profile::{NameId, Profile, Sample, is_unnamed};
+use crate::profile::{Profile, Sample, ThreadNameId, is_unnamed};
 
 /// The groups of a profile, in the order of their first sample.
 pub(crate) struct Groups<'p> {
@@ -16,7 +16,7 @@ pub(crate) struct Groups<'p> {
     /// Whether threads whose names have become one are one.
     merges: bool,
     /// By thread name id: the first name that becomes equal by merging.
-    groups: Vec<NameId>,
+    groups: Vec<ThreadNameId>,
     /// By thread name id: the merged name.
     names: Vec<Cow<'p, str>>,
     numbers: FxHashMap<Key, u32>,
@@ -27,17 +27,17 @@ pub(crate) struct Groups<'p> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     All,
-    Name(NameId),
+    Name(ThreadNameId),
     Thread(Pid, Tid),
     /// Threads of one process that are merged.
-    Threads(Pid, NameId),
+    Threads(Pid, ThreadNameId),
     Process(Pid),
     Cpu(Option<u32>),
 }
 
 struct Part {
     key: Key,
-    name: NameId,
+    name: ThreadNameId,
 }
 
 impl<'p> Groups<'p> {
@@ -47,7 +47,7 @@ impl<'p> Groups<'p> {
             None => Cow::Borrowed(name),
         };
         let names: Vec<Cow<'p, str>> = profile.names.iter().map(|(_, n)| merged(n)).collect();
-        let mut first: FxHashMap<&str, NameId> = FxHashMap::default();
+        let mut first: FxHashMap<&str, ThreadNameId> = FxHashMap::default();
         let ids = profile.names.iter().map(|(id, _)| id);
         let groups = ids.map(|id| *first.entry(&names[id.index()]).or_insert(id));
         Self {

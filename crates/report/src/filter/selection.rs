@@ -136,10 +136,10 @@ impl<'a> Selection<'a> {
 
     /// The result for a stack after a call of `function`.
     pub(crate) fn see(&self, seen: Seen, function: FunctionId) -> Seen {
-        let fate = self.functions[function.index()];
+        let called = self.functions[function.index()];
         Seen {
-            wanted: seen.wanted || fate.wanted,
-            unwanted: seen.unwanted || fate.unwanted,
+            wanted: seen.wanted || called.wanted,
+            unwanted: seen.unwanted || called.unwanted,
         }
     }
 

@@ -2,6 +2,7 @@
 //! unwound where the file holds dumps, and everything interned.
 
 mod counts;
+mod current_names;
 mod events;
 mod imports;
 mod input;
@@ -10,7 +11,6 @@ mod progress;
 mod samples;
 mod stacks;
 mod streaming;
-mod thread_names;
 mod weights;
 
 use std::path::Path;
@@ -28,12 +28,12 @@ pub use input::{profile_of, read, recording_file};
 pub use progress::LoadProgress;
 pub use streaming::{Span, StreamingProfile};
 
+use current_names::CurrentNames;
 use progress::Meter;
 use samples::Collector;
 use stacks::chain::Chain;
 use stacks::dumps::{Context, Dumps};
 use stacks::stack_check::{Opinion, StackChecks};
-use thread_names::ThreadNames;
 
 /// How to load a recording.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +100,7 @@ pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, 
 struct Loader {
     collector: Collector,
     processes: Processes,
-    thread_names: ThreadNames,
+    current_names: CurrentNames,
     dumps: Option<Dumps>,
     /// The comparison with framehop's stacks, if requested.
     checks: Option<StackChecks>,
@@ -115,7 +115,7 @@ impl Loader {
         Self {
             collector: Collector::new(recording.features(), options.native),
             processes: Processes::default(),
-            thread_names: ThreadNames::default(),
+            current_names: CurrentNames::default(),
             checks: (options.stack_copies == StackCopies::Check).then(StackChecks::default),
             dumps: Dumps::new(options.stack_copies),
             chain: Chain::default(),
@@ -139,7 +139,7 @@ impl Loader {
             }
             Record::Throttle(_) => counts.throttled(),
             _ => {
-                self.thread_names.follow(record, &self.processes);
+                self.current_names.follow(record, &self.processes);
                 self.follow_lifetimes(record);
                 let modules = &mut self.collector.profile.modules;
                 follow(record, &mut self.processes, modules);
@@ -168,7 +168,7 @@ impl Loader {
         let (pid, tid) = (sample.pid, sample.tid);
         let process = self.processes.get(pid);
         let names = &mut self.collector.profile.names;
-        let name = self.thread_names.get(pid, tid, process, names);
+        let name = self.current_names.get(pid, tid, process, names);
         if self.dumps.as_ref().is_some_and(|dumps| dumps.delay(sample)) {
             return Some(Context {
                 process: self.processes.shared(pid),
@@ -256,7 +256,7 @@ impl Loader {
     /// needed.
     fn renumber(&mut self, is_needed: impl FnMut(Pid, Tid) -> bool) {
         self.collector.forget_numbers();
-        self.thread_names.renumber(is_needed);
+        self.current_names.renumber(is_needed);
     }
 
     fn finish(mut self, recording: &Recording) -> Profile {
@@ -268,7 +268,7 @@ impl Loader {
     fn name_processes(&self, profile: &mut Profile) {
         let sampled: FxHashSet<Pid> = profile.samples.iter().map(|sample| sample.pid).collect();
         for pid in sampled {
-            if let Some(name) = self.thread_names.main(pid, self.processes.get(pid)) {
+            if let Some(name) = self.current_names.main(pid, self.processes.get(pid)) {
                 let name = profile.names.intern(name);
                 profile.main_names.insert(pid, name);
             }

@@ -12,7 +12,7 @@ use super::stacks::skipped_callers::SkippedCallers;
 use super::weights::corrections::Corrections;
 use super::weights::groups::Groups;
 use super::weights::wall::Wall;
-use crate::profile::{Event, NameId, Profile, Sample};
+use crate::profile::{Event, Profile, Sample, ThreadNameId};
 
 /// A profile as it grows, sample by sample.
 pub(super) struct Collector {
@@ -70,7 +70,7 @@ impl Collector {
         sample: &prof_perfdata::Sample<'_>,
         chain: &mut Chain,
         process: Option<&Process>,
-        name: NameId,
+        name: ThreadNameId,
     ) {
         if process.is_some_and(|process| process.space().iter().next().is_none()) {
             chain.drop_stale_user_part();

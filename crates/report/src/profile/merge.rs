@@ -3,7 +3,7 @@
 use prof_model::ModuleId;
 use prof_symbols::RecordedKernel;
 
-use super::{Event, Frame, FrameId, NameId, Profile, Sample, StackId};
+use super::{Event, Frame, FrameId, Profile, Sample, StackId, ThreadNameId};
 
 impl Profile {
     /// Merges profiles, in their order, without the time between recordings.
@@ -96,7 +96,7 @@ fn close_gaps(profiles: &mut [Profile]) {
 /// Maps the ids of one profile to those of another.
 struct Map {
     events: Vec<u16>,
-    names: Vec<NameId>,
+    names: Vec<ThreadNameId>,
     stacks: Vec<StackId>,
 }
 

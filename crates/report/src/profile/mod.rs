@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   Samples (columns) ──stack──> Stacks (prefix, frame) ──frame──> Frames ──module──> Modules
-//!        └─name─> Names
+//!        └─name─> ThreadNames
 //! ```
 //! Stacks are a prefix tree that grows from the outermost frame to the innermost: two samples
 //! that differ only in their last call share all the rest.
@@ -12,12 +12,12 @@ mod frames;
 mod function_kind;
 mod merge;
 mod named;
-mod names;
 mod process_names;
 mod samples;
 mod stack_check;
 mod stacks;
 mod thread_lifetimes;
+mod thread_names;
 
 use std::borrow::Cow;
 
@@ -31,12 +31,12 @@ pub use event::{Event, Unit};
 pub use frames::{Frame, FrameId, Frames};
 pub use function_kind::FunctionKind;
 pub use named::{NamedFrame, NamedFrames, NamedId};
-pub use names::{NameId, Names};
-pub(crate) use names::{is_unnamed, unnamed};
 pub use samples::{Sample, Samples, Weight};
 pub use stack_check::{Answer, CodePlace, Difference, StackCheck};
 pub use stacks::{StackId, Stacks};
 pub use thread_lifetimes::{ThreadLifetime, ThreadLifetimes};
+pub use thread_names::{ThreadNameId, ThreadNames};
+pub(crate) use thread_names::{is_unnamed, unnamed};
 
 /// A recording in memory: each distinct frame and stack once, samples as columns.
 #[derive(Clone, Debug, Default)]
@@ -54,9 +54,9 @@ pub struct Profile {
     /// Each distinct stack.
     pub stacks: Stacks,
     /// Thread names.
-    pub names: Names,
+    pub names: ThreadNames,
     /// The last names of main threads, sampled or not, as far as the recording says.
-    pub(crate) main_names: FxHashMap<Pid, NameId>,
+    pub(crate) main_names: FxHashMap<Pid, ThreadNameId>,
     /// The samples, in time order.
     pub samples: Samples,
     /// When threads began and ended.

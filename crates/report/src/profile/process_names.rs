@@ -3,13 +3,13 @@
 use prof_model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 
-use super::{NameId, Profile, is_unnamed};
+use super::{Profile, ThreadNameId, is_unnamed};
 
 impl Profile {
     /// The name of each sampled process: the last one of its main thread. If nothing says that, the
     /// last one of the thread with the lowest id.
-    pub fn process_names(&self) -> FxHashMap<Pid, NameId> {
-        let mut sampled: FxHashMap<Pid, ((bool, bool, Tid), NameId)> = FxHashMap::default();
+    pub fn process_names(&self) -> FxHashMap<Pid, ThreadNameId> {
+        let mut sampled: FxHashMap<Pid, ((bool, bool, Tid), ThreadNameId)> = FxHashMap::default();
         for sample in self.samples.iter() {
             if self.main_names.contains_key(&sample.pid) {
                 continue;

@@ -4,8 +4,8 @@ use std::ops::AddAssign;
 
 use prof_model::{Pid, StackEnd, Tid};
 
-use super::names::NameId;
 use super::stacks::StackId;
+use super::thread_names::ThreadNameId;
 
 /// One sample, put together from the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Sample {
     /// How many samples it is: 1, but in formats that add up those of one stack.
     pub count: u64,
     /// The thread's name at the sample.
-    pub name: NameId,
+    pub name: ThreadNameId,
     /// Its stack.
     pub stack: StackId,
     /// How the user part of the stack ended.
@@ -51,7 +51,7 @@ pub struct Samples {
     events: Vec<u16>,
     periods: Vec<u64>,
     counts: Vec<u64>,
-    names: Vec<NameId>,
+    names: Vec<ThreadNameId>,
     stacks: Vec<StackId>,
     ends: Vec<(StackEnd, u16)>,
     /// The sum of their weights.

@@ -56,7 +56,7 @@ impl SymbolizedProfile {
         Self::watched(profile, symbolizer, Watch::default())
     }
 
-    /// As [`new`](Self::new), telling how far it is.
+    /// As [`new`](Self::new), reporting its progress.
     pub fn watched(profile: Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
         resolve::symbolize(profile, symbolizer, watch)
     }

@@ -15,8 +15,8 @@ use gimli::{
 use object::Object;
 use rayon::prelude::*;
 
+use crate::demangling::SharedNames;
 use crate::image::Image;
-use crate::names::SharedNames;
 use crate::query::SymbolFrame;
 
 pub(crate) use split::SplitFiles;

@@ -41,7 +41,7 @@ pub(crate) fn module_file(
                 worst = ModuleStatus::OtherFile { path };
             }
             Ok(located) => return Ok(located),
-            Err(status) if telling(&status) > telling(&worst) => worst = status,
+            Err(status) if relevance(&status) > relevance(&worst) => worst = status,
             Err(_) => {}
         }
     }
@@ -143,7 +143,7 @@ fn unreadable(path: &Path, error: &dyn std::error::Error) -> ModuleStatus {
 }
 
 /// Which of several failures the user should hear of: the highest.
-fn telling(status: &ModuleStatus) -> u8 {
+fn relevance(status: &ModuleStatus) -> u8 {
     match status {
         ModuleStatus::BuildIdDiffers { .. } | ModuleStatus::OtherFile { .. } => 3,
         ModuleStatus::NoPermission { .. } => 2,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use prof_model::{ElfAddress, FileOffset, Pid};
 
 use crate::code::{Code, CodeError, Machine};
-use crate::names::SharedNames;
+use crate::demangling::SharedNames;
 use crate::options::{Places, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;

@@ -18,11 +18,11 @@ use object::{Endianness, Object, ObjectSymbol, elf};
 use prof_model::{BuildId, ElfAddress, FileOffset};
 
 use crate::code::{Code, CodeError, Machine};
+use crate::demangling::SharedNames;
 use crate::files::SymbolFiles;
 use crate::files::locate;
 use crate::image::Image;
 use crate::module;
-use crate::names::SharedNames;
 use crate::options::SymbolOptions;
 use crate::query::{Detail, Resolved, SymbolFrame};
 use crate::status::ModuleStatus;

@@ -6,14 +6,14 @@ use prof_model::{Pid, Tid};
 use rustc_hash::FxHashMap;
 
 use crate::filter::filtered_samples::FilteredSamples;
-use crate::profile::{NameId, Names, Sample, is_unnamed};
+use crate::profile::{Sample, ThreadNameId, ThreadNames, is_unnamed};
 
 /// The threads of which samples are shown.
 pub(in crate::format) struct Threads<'p> {
     threads: Vec<ThreadSamples<'p>>,
-    names: &'p Names,
+    names: &'p ThreadNames,
     /// By process: its name.
-    processes: FxHashMap<Pid, NameId>,
+    processes: FxHashMap<Pid, ThreadNameId>,
 }
 
 /// One thread.
@@ -60,7 +60,7 @@ impl<'p> Threads<'p> {
 }
 
 /// The last name of a thread: the first ones are often its parent's.
-fn last_name<'p>(samples: &[Sample], names: &'p Names) -> &'p str {
+fn last_name<'p>(samples: &[Sample], names: &'p ThreadNames) -> &'p str {
     let mut last = samples
         .iter()
         .rev()

@@ -18,7 +18,7 @@ use super::files::RecordedFiles;
 use super::stack_check::Opinion;
 use crate::load::StackCopies;
 use crate::load::events::EventTraits;
-use crate::profile::NameId;
+use crate::profile::ThreadNameId;
 
 /// Samples that wait, and unwinders with what they learnt of modules.
 pub(in crate::load) struct Dumps {
@@ -38,7 +38,7 @@ pub(in crate::load) struct Waiting {
 /// What is remembered of a sample that waits.
 pub(in crate::load) struct Context {
     pub(in crate::load) process: Option<Arc<Process>>,
-    pub(in crate::load) name: NameId,
+    pub(in crate::load) name: ThreadNameId,
     /// The bytes of its copy.
     pub(in crate::load) copied: usize,
 }

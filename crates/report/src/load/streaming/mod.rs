@@ -103,11 +103,11 @@ impl StreamingProfile {
     fn size(&self) -> usize {
         let Loader {
             collector,
-            thread_names,
+            current_names,
             ..
         } = &self.loader;
         let profile = &collector.profile;
-        profile.stacks.len() + profile.names.iter().count() + thread_names.ended()
+        profile.stacks.len() + profile.names.iter().count() + current_names.ended()
     }
 
     /// Makes all tables anew of what samples need.

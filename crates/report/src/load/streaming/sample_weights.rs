@@ -6,7 +6,7 @@ use std::time::Duration;
 use prof_model::{Pid, StackEnd, Tid};
 use rustc_hash::FxHashMap;
 
-use crate::profile::{NameId, Sample, Samples, StackId, Weight};
+use crate::profile::{Sample, Samples, StackId, ThreadNameId, Weight};
 
 /// Which samples to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct Key {
     pid: Pid,
     tid: Tid,
     event: u16,
-    name: NameId,
+    name: ThreadNameId,
     stack: StackId,
     end: StackEnd,
     remote_read: u16,
@@ -162,7 +162,10 @@ impl SampleWeights {
     }
 
     /// Stacks and names have other numbers from now on.
-    pub(super) fn rename(&mut self, mut number: impl FnMut(StackId, NameId) -> (StackId, NameId)) {
+    pub(super) fn rename(
+        &mut self,
+        mut number: impl FnMut(StackId, ThreadNameId) -> (StackId, ThreadNameId),
+    ) {
         let held = std::mem::take(&mut self.held);
         let renamed = held.into_iter().map(|(key, held)| {
             let (stack, name) = number(key.stack, key.name);
@@ -175,7 +178,7 @@ impl SampleWeights {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Frame, Frames, Names, Stacks};
+    use crate::profile::{Frame, Frames, Stacks, ThreadNames};
 
     /// Distinct stacks of one frame each.
     fn stacks(count: usize) -> Vec<StackId> {
@@ -194,7 +197,7 @@ mod tests {
             event: 0,
             period,
             count: 1,
-            name: Names::default().intern("t"),
+            name: ThreadNames::default().intern("t"),
             stack,
             end: StackEnd::Root,
             remote_read: 0,

@@ -26,7 +26,7 @@ pub(super) struct ProfileHead<'a> {
     pub(super) has_threads: bool,
     pub(super) events: Vec<EventHead<'a>>,
     pub(super) start: Start,
-    pub(super) threads: Vec<Thread<'a>>,
+    pub(super) threads: Vec<ThreadHead<'a>>,
     pub(super) lifetimes: Vec<Lifetime>,
     pub(super) strings: Vec<String>,
     pub(super) ends: Vec<&'static str>,
@@ -79,7 +79,7 @@ pub(super) struct EventHead<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Thread<'a> {
+pub(super) struct ThreadHead<'a> {
     pub(super) pid: i32,
     pub(super) tid: i32,
     pub(super) name: &'a str,

@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 use super::HtmlInput;
 use super::columns::Columns;
 use super::head::{
-    Code, CodeLine, EventHead, Head, Lifetime, ProfileHead, Recording, SourceText, Thread, VERSION,
-    VerdictText,
+    Code, CodeLine, EventHead, Head, Lifetime, ProfileHead, Recording, SourceText, ThreadHead,
+    VERSION, VerdictText,
 };
 use super::start;
 use crate::error::Error;
@@ -225,7 +225,7 @@ fn add_samples<'a>(
     profile: &'a Profile,
     zero: u64,
     columns: &mut Columns,
-) -> (Vec<Thread<'a>>, Vec<&'static str>) {
+) -> (Vec<ThreadHead<'a>>, Vec<&'static str>) {
     let samples = &profile.samples;
     let column = |of: fn(&Sample) -> u64| samples.iter().map(move |sample| of(&sample));
     let mut before = zero;
@@ -266,12 +266,12 @@ fn add_samples<'a>(
     (threads_of(profile, &threads), described)
 }
 
-fn threads_of<'a>(profile: &'a Profile, first_samples: &[Sample]) -> Vec<Thread<'a>> {
+fn threads_of<'a>(profile: &'a Profile, first_samples: &[Sample]) -> Vec<ThreadHead<'a>> {
     let name = |sample: &Sample| &profile.names[sample.name];
     let processes = profile.process_names();
     first_samples
         .iter()
-        .map(|sample| Thread {
+        .map(|sample| ThreadHead {
             pid: sample.pid,
             tid: sample.tid,
             name: name(sample),

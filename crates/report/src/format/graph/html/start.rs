@@ -1,6 +1,6 @@
 //! The filter that the page begins with.
 
-use super::head::{Start, Thread};
+use super::head::{Start, ThreadHead};
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::filter::selection::Selection;
@@ -10,7 +10,7 @@ use crate::symbolize::SymbolizedProfile;
 pub(super) fn of(
     symbolized: &SymbolizedProfile,
     filter: &Filter,
-    threads: &[Thread<'_>],
+    threads: &[ThreadHead<'_>],
     zero: u64,
 ) -> Result<Start, Error> {
     let text = |pattern: &Option<Pattern>| {

@@ -48,11 +48,11 @@ struct Listing<'a> {
     #[serde(rename = "self")]
     own: Weight,
     total: Weight,
-    lines: Vec<Line>,
+    lines: Vec<SourceLineRow>,
 }
 
 #[derive(Serialize)]
-struct Line {
+struct SourceLineRow {
     line: Option<u32>,
     text: Option<String>,
     #[serde(rename = "self")]
@@ -101,7 +101,7 @@ fn listing<'a>(
         Some(Ok(source)) => (Some(source), None),
         Some(Err(missing)) => (None, Some(missing.to_string())),
     };
-    let line = |line: &annotate::SourceLine| Line {
+    let line = |line: &annotate::SourceLine| SourceLineRow {
         line: line.number,
         text: text(source.as_ref(), line.number),
         own: line.own.into(),

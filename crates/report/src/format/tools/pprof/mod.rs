@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::filter::filtered_samples::FilteredSamples;
-use crate::profile::{Event, NameId, Sample, StackId, Unit, Weight};
+use crate::profile::{Event, Sample, StackId, ThreadNameId, Unit, Weight};
 use crate::symbolize::{Language, Languages, SymbolizedProfile};
 
 use super::strings::StringTable;
@@ -55,7 +55,7 @@ pub(in crate::format) fn message(shown: &FilteredSamples<'_>) -> Profile {
 struct Key {
     stack: StackId,
     thread: (i32, i32),
-    name: NameId,
+    name: ThreadNameId,
 }
 
 struct Builder<'a, 'p> {

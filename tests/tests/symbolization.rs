@@ -62,7 +62,7 @@ fn programs_of_one_path_without_build_ids_keep_their_names() {
 }
 
 /// What happened to a program between its recording and its report.
-type Fate = fn(&std::path::Path);
+type Change = fn(&std::path::Path);
 
 #[test]
 fn unnamed_code_is_listed_with_its_reason() {
@@ -71,7 +71,7 @@ fn unnamed_code_is_listed_with_its_reason() {
     }
     // A plain user, who may not read all files.
     let session = Session::plain_user();
-    let cases: [(&str, Variant, Fate, &str); 4] = [
+    let cases: [(&str, Variant, Change, &str); 4] = [
         ("stripped", Variant::STRIPPED, |_| {}, ": stripped"),
         (
             "gone",
@@ -95,11 +95,11 @@ fn unnamed_code_is_listed_with_its_reason() {
             "no permission to read",
         ),
     ];
-    for (name, variant, fate, reason) in cases {
+    for (name, variant, change, reason) in cases {
         let program = session.path(name);
         copy_executable(&SHARES.build_as(variant), &program);
         let recorded = session.record(USER_CODE, &[&program]);
-        fate(&program);
+        change(&program);
         let outcome = recorded.report(&["--no-inline", "--folded", "-"]);
         let line =
             (outcome.stderr.lines()).find(|line| line.contains(&format!("missing in {name}")));

@@ -1,6 +1,6 @@
 //! The bits that a term of a PMU fills, from its file in `format/`.
 
-use crate::names::spec::Encoding;
+use crate::parsing::spec::Encoding;
 use crate::system::parse_list;
 
 /// Which bits of which field a term fills, lowest first.

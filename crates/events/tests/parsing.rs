@@ -8,7 +8,7 @@ use std::path::Path;
 
 use prof_events::Rate;
 use prof_events::counting::{AttrOptions, attr_bytes};
-use prof_events::names::{CallGraphTerm, Catalog, EventGroup, EventSpec, Family};
+use prof_events::parsing::{CallGraphTerm, Catalog, EventGroup, EventSpec, Family};
 
 fn parse(text: &str) -> Vec<EventGroup> {
     match Catalog::system().parse(text) {

@@ -20,7 +20,7 @@ impl Catalog {
     /// Reads a list of events: names separated by commas, groups in braces.
     ///
     /// ```
-    /// use prof_events::names::Catalog;
+    /// use prof_events::parsing::Catalog;
     ///
     /// let groups = Catalog::system().parse("task-clock,{page-faults:u,minor-faults:u}")?;
     /// assert_eq!(groups.len(), 2);
@@ -28,7 +28,7 @@ impl Catalog {
     ///
     /// let error = Catalog::system().parse("page-fualts").unwrap_err();
     /// assert!(error.to_string().contains("did you mean page-faults?"));
-    /// # Ok::<(), prof_events::names::ParseError>(())
+    /// # Ok::<(), prof_events::parsing::ParseError>(())
     /// ```
     ///
     /// # Errors

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use prof_model::{Tid, printable};
 use rustc_hash::FxHashMap;
 
-/// A name's number in [`Names`].
+/// A name's number in [`ThreadNames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NameId(u32);
+pub struct ThreadNameId(u32);
 
-impl NameId {
+impl ThreadNameId {
     /// The position in the table, from zero without gaps.
     pub fn index(self) -> usize {
         self.0 as usize
@@ -18,28 +18,28 @@ impl NameId {
 
 /// Each distinct name once.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct ThreadNames {
     names: Vec<Arc<str>>,
-    ids: FxHashMap<Arc<str>, NameId>,
+    ids: FxHashMap<Arc<str>, ThreadNameId>,
 }
 
-impl Names {
+impl ThreadNames {
     /// The id of `name`, which is added if it is new, and will be seen as [`printable`] has it.
-    pub fn intern(&mut self, name: &str) -> NameId {
+    pub fn intern(&mut self, name: &str) -> ThreadNameId {
         if let Some(&id) = self.ids.get(name) {
             return id;
         }
-        let id = NameId(self.names.len() as u32);
+        let id = ThreadNameId(self.names.len() as u32);
         self.names.push(Arc::from(&*printable(name)));
         self.ids.insert(Arc::from(name), id);
         id
     }
 
     /// All names with their ids, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = (NameId, &str)> {
+    pub fn iter(&self) -> impl Iterator<Item = (ThreadNameId, &str)> {
         let numbers = 0_u32..;
         numbers
-            .map(NameId)
+            .map(ThreadNameId)
             .zip(self.names.iter().map(|name| &**name))
     }
 }
@@ -55,10 +55,10 @@ pub(crate) fn is_unnamed(name: &str, tid: Tid) -> bool {
     number.is_some_and(|number| number.parse() == Ok(tid))
 }
 
-impl std::ops::Index<NameId> for Names {
+impl std::ops::Index<ThreadNameId> for ThreadNames {
     type Output = str;
 
-    fn index(&self, id: NameId) -> &str {
+    fn index(&self, id: ThreadNameId) -> &str {
         &self.names[id.index()]
     }
 }

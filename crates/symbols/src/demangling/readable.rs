@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::names::shorten::shorten;
+use crate::demangling::shorten::shorten;
 
 /// A demangled name with the compiler's own words for what has no name replaced by what people
 /// wrote: `{closure#0}`, `{closure_env#0}` and `{{closure}}` become `{closure}`, `{impl#3}`

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gimli::{EndianSlice, RunTimeEndian};
 
-use crate::names::readable::readable;
+use crate::demangling::readable::readable;
 use crate::options::Demangle;
 
 /// Gives out one shared string for each name and each file.

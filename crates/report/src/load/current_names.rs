@@ -6,19 +6,19 @@ use prof_model::{Pid, Process, Processes, Tid};
 use prof_perfdata::Record;
 use rustc_hash::FxHashMap;
 
-use crate::profile::{NameId, Names, unnamed};
+use crate::profile::{ThreadNameId, ThreadNames, unnamed};
 
 /// Remembers the names of threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ThreadNames {
+pub(super) struct CurrentNames {
     /// Until one may have changed.
-    known: FxHashMap<(Pid, Tid), NameId>,
+    known: FxHashMap<(Pid, Tid), ThreadNameId>,
     /// Of threads that have ended, until others have their ids. The kernel writes the EXIT record
     /// before the thread's work is done: it has yet to free the memory of the process.
     ended: FxHashMap<(Pid, Tid), Arc<str>>,
 }
 
-impl ThreadNames {
+impl CurrentNames {
     /// Handles a record, before `processes` does.
     ///
     /// A thread without a name of its own has that of its process, so that one name can be that of
@@ -48,8 +48,8 @@ impl ThreadNames {
         pid: Pid,
         tid: Tid,
         process: Option<&Process>,
-        names: &mut Names,
-    ) -> NameId {
+        names: &mut ThreadNames,
+    ) -> ThreadNameId {
         let ended = &self.ended;
         *self.known.entry((pid, tid)).or_insert_with(|| {
             let own = process.and_then(|process| process.own_name(tid));
@@ -118,8 +118,8 @@ mod tests {
     /// process 1 after each.
     fn check(steps: &[(Record<'_>, [&str; 2])]) {
         let (mut processes, mut modules) = (Processes::default(), Modules::default());
-        let mut names = Names::default();
-        let mut threads = ThreadNames::default();
+        let mut names = ThreadNames::default();
+        let mut threads = CurrentNames::default();
         for (record, expected) in steps {
             threads.follow(record, &processes);
             follow(record, &mut processes, &mut modules);
@@ -139,8 +139,8 @@ mod tests {
 
     #[test]
     fn the_idle_task_has_a_name() {
-        let mut names = Names::default();
-        let idle = ThreadNames::default().get(0, 0, None, &mut names);
+        let mut names = ThreadNames::default();
+        let idle = CurrentNames::default().get(0, 0, None, &mut names);
         assert_eq!(&names[idle], "swapper");
     }
 

@@ -11,8 +11,8 @@ use prof_filemap::foreign;
 use prof_model::similar;
 
 use super::window::Window;
-use crate::names::error::Problem;
-use crate::names::terms::parse_number;
+use crate::parsing::error::Problem;
+use crate::parsing::terms::parse_number;
 
 /// The offset in the file of a function, or of an address as the file's symbol table counts it
 /// (`0x...`), plus an offset.

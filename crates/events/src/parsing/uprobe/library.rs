@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::symbol;
-use crate::names::catalog::Catalog;
-use crate::names::error::Problem;
+use crate::parsing::catalog::Catalog;
+use crate::parsing::error::Problem;
 
 impl Catalog {
     /// Those of these functions, by linker names, that the file has; none if there is no such file.
