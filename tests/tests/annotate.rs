@@ -169,7 +169,7 @@ fn unknown_names_get_suggestions() {
         .assert_refused(&["the filters leave out all samples"]);
     // A function that ran, but not on the stacks that are left.
     annotate(&session, &["burn_ten", "--function", "burn_sixty"])
-        .assert_refused(&["no function on the stacks shown matches burn_ten"]);
+        .assert_refused(&["no function on the stacks shown matches 'burn_ten"]);
     let file = recorded.file.to_str().unwrap();
     for option in ["--callers", "--callees"] {
         session

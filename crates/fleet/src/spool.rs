@@ -295,7 +295,11 @@ fn remove(recording: &Path) -> io::Result<()> {
 fn unusable(folder: &Path, source: io::Error) -> Error {
     Error::Spool {
         folder: folder.to_owned(),
-        source,
+        source: match source.kind() {
+            // The answer to creating a folder where a file is.
+            io::ErrorKind::AlreadyExists => io::ErrorKind::NotADirectory.into(),
+            _ => source,
+        },
     }
 }
 

@@ -62,8 +62,8 @@ pub enum Error {
     },
     /// The ptrace sampler cannot replace the requested event.
     #[error(
-        "the ptrace sampler shows the CPU time of user code, no other events: leave out -e, or \
-         use -e cpu-clock:u"
+        "the ptrace sampler shows the CPU time of user code, no other events, waits or \
+         allocations: leave out -e, --off-cpu, --wall and --alloc"
     )]
     NotByPtrace,
     /// The ptrace sampler samples threads, not CPUs.

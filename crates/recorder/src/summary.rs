@@ -65,7 +65,7 @@ impl fmt::Display for Wakeups {
             (self.changing_tails, "for stacks that change"),
             (self.deep_tails, "for deep stacks"),
             (self.lag, "while unwinding lagged behind"),
-            (self.quiet, "for a next sample"),
+            (self.quiet, "for the next sample"),
             (self.changes, "after processes or mappings changed"),
             (self.steady, "for rings that fill"),
         ];

@@ -23,7 +23,7 @@ pub enum Error {
         source: Box<InputError>,
     },
     /// A filter or view needs data that the profile lacks.
-    #[error("{asked} cannot be used: this profile has no {lacking}; recordings of prof have")]
+    #[error("{asked} cannot be used: this profile has no {lacking}; recordings by prof have them")]
     Lacking {
         /// The filter or view.
         asked: &'static str,
@@ -33,8 +33,8 @@ pub enum Error {
     /// Nothing is left to show.
     #[error("no samples to show: {0}")]
     NoSamples(NoSamples),
-    /// The recording has no such event.
-    #[error("the recording has no event {asked}; it has {}", known.join(", "))]
+    /// The profile has no such event.
+    #[error("the profile has no event {asked}; it has {}", known.join(", "))]
     NoSuchEvent {
         /// The requested event.
         asked: String,
@@ -43,7 +43,7 @@ pub enum Error {
     },
     /// No function on any stack matches.
     #[error(
-        "no function on the stacks shown matches {pattern}{}",
+        "no function on the stacks shown matches '{pattern}'{}",
         did_you_mean(similar)
     )]
     NoSuchFunction {
@@ -156,7 +156,7 @@ pub enum NoSamples {
     #[error("the recording has none: {0}")]
     Recorded(Box<str>),
     /// The filters leave none.
-    #[error("the filters leave out all samples of the recording")]
+    #[error("the filters leave out all samples")]
     Left,
 }
 

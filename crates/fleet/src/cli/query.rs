@@ -220,8 +220,9 @@ fn closing(found: &Found, tree: &CallTree<'_>, filter: &Filter) -> String {
         line += &format!("; {shown} of these have a function that matches --function");
     }
     line += &match without_frames(profile, event) {
+        0 if counts.stacks == 0 => "; no user stacks".to_owned(),
         0 => {
-            let share = counts.whole as f64 / counts.stacks.max(1) as f64;
+            let share = counts.whole as f64 / counts.stacks as f64;
             format!("; {:.1} % of the stacks are whole", share * 100.0)
         }
         missing => format!(

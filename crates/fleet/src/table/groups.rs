@@ -42,7 +42,7 @@ impl Groups {
     pub(crate) fn of(table: Table, file: Bytes) -> Result<Self> {
         if !is_known_file(&file) {
             return Err(ParquetError::General(
-                "its description is of another kind than prof writes".into(),
+                "its Parquet footer is missing or not as prof writes it".into(),
             ));
         }
         let options = ReadOptionsBuilder::new();

@@ -101,7 +101,7 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
         let or = if is_long { "busy machine" } else { "too short" };
         (format!("{missing} (throttled, or {or})"), String::new())
     } else if has_kernels_periods(quality) {
-        let why = "the kernel chose too long periods";
+        let why = "the kernel chose periods that are too long";
         (format!("{missing} ({why})"), COUNT.to_owned())
     } else if is_long {
         let missing = percent(1.0 - covered);
@@ -216,8 +216,8 @@ mod tests {
             ..Coverage::default()
         }];
         let verdict = Verdict::new(&quality);
-        let expected = "pids: no samples of 99.3 % of its work (the kernel chose too long \
-            periods); weights are corrected; -c N (a sample per N events) counts exactly";
+        let expected = "pids: no samples of 99.3 % of its work (the kernel chose periods \
+            that are too long); weights are corrected; -c N (a sample per N events) counts exactly";
         assert_eq!(verdict.problems(), [expected]);
         quality.covered_event = Some("cpu-clock".into());
         let verdict = Verdict::new(&quality);

@@ -128,7 +128,7 @@ impl Verdict {
         };
         if quality.remote_read > 0 {
             let share = share(quality.remote_read, stacks).unwrap_or(0.0);
-            summary += &format!(", {} completed from live memory", percent(share));
+            summary += &format!(", {} with a tail read from the target", percent(share));
         }
         summary += &with_python(quality);
         let problems = partial_stacks(quality, stacks)

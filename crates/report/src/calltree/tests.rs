@@ -243,7 +243,7 @@ fn an_unknown_event_gets_suggestions() {
     let error = CallTree::new(&demo(), &filter, Split::Nothing).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the recording has no event cycles; it has cpu-clock"
+        "the profile has no event cycles; it has cpu-clock"
     );
 }
 

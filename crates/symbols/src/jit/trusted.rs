@@ -121,7 +121,7 @@ fn check(
         ))),
         None if user == ours => Ok(file),
         None => Err(untrusted(format!(
-            "it belongs to user {user}, and whose process {pid} was is not known any more"
+            "it belongs to user {user}, and the owner of process {pid} is unknown"
         ))),
     }
 }
