@@ -4,16 +4,13 @@ pub(crate) mod allocation;
 pub(crate) mod duplicates;
 pub(crate) mod events;
 pub(crate) mod mappings;
-pub(crate) mod module_hits;
 pub(crate) mod next_periods;
 pub(crate) mod priority;
 pub(crate) mod python;
 pub(crate) mod runtime_finder;
 pub(crate) mod unwind;
-pub(crate) mod unwind_failures;
 
 mod encoder;
-mod late_python;
 mod losses;
 mod output;
 mod samples;

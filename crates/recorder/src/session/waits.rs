@@ -5,7 +5,7 @@ use prof_model::{NoPython, Pid, StackEnd, Tid};
 use prof_perfdata::{CpuMode, Sample, Stamp, Switch, WriteError, context, encode};
 
 use super::Session;
-use super::late_python::UnreadWaits;
+use super::python::late::UnreadWaits;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::offcpu::tracker::{OffCpuTracker, UnseenWait, WaitSample};
 use crate::queue::message::{Message, MessageKind};

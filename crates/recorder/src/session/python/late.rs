@@ -14,38 +14,41 @@ use prof_events::{Weight, system};
 use prof_model::Tid;
 use prof_perfdata::{Record, Sample, WriteError};
 
-use super::Session;
 use crate::offcpu::tracker::WaitSample;
 use crate::queue::message::PythonReading;
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::BatchEntry;
 use crate::queue::sorter::PendingRecord;
+use crate::session::Session;
 
 /// Waits among the records of a pass that have not ended in it, and lack their Python functions.
 #[derive(Debug, Default)]
-pub(super) struct UnreadWaits {
+pub(in crate::session) struct UnreadWaits {
     /// The record that is being processed.
-    pub(super) now: PendingRecord,
+    pub(in crate::session) now: PendingRecord,
     /// Where the samples of the waits are.
     samples: HashMap<Tid, PendingRecord>,
 }
 
 impl UnreadWaits {
     /// The record is the sample of such a wait.
-    pub(super) fn begin(&mut self, tid: Tid) {
+    pub(in crate::session) fn begin(&mut self, tid: Tid) {
         self.samples.insert(tid, self.now);
     }
 
     /// The thread has returned, or does not wait, but was preempted. Returns whether such a wait of
     /// it has begun.
-    pub(super) fn end(&mut self, tid: Tid) -> bool {
+    pub(in crate::session) fn end(&mut self, tid: Tid) -> bool {
         self.samples.remove(&tid).is_some()
     }
 }
 
 impl Session {
     /// Reads the Python functions of threads that wait, as far as is known.
-    pub(super) fn read_waits(&mut self, pending: &PendingBatches) -> Result<(), WriteError> {
+    pub(in crate::session) fn read_waits(
+        &mut self,
+        pending: &PendingBatches,
+    ) -> Result<(), WriteError> {
         for (tid, at) in std::mem::take(&mut self.waits.unread.samples) {
             let batch = pending.get(at.batch);
             let Some(entry) = batch.and_then(|batch| batch.get(at.index)) else {
@@ -79,7 +82,10 @@ impl Session {
     }
 
     /// The Python functions of a thread that has waited since this sample.
-    pub(super) fn read_blocked(&mut self, sample: &Sample<'_>) -> Option<PythonReading> {
+    pub(in crate::session) fn read_blocked(
+        &mut self,
+        sample: &Sample<'_>,
+    ) -> Option<PythonReading> {
         let target = self.mappings.target(sample.pid)?;
         self.python.read_blocked(&target, sample)
     }

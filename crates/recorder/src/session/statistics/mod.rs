@@ -1,5 +1,8 @@
 //! Statistics of the recording.
 
+mod module_hits;
+mod unwind_failures;
+
 use std::collections::HashMap;
 
 use prof_model::{Modules, Pid, Quality};
@@ -7,9 +10,10 @@ use prof_perfdata::{Record, Sample};
 
 use crate::output::file_summary::FileSummary;
 use crate::queue::record_queue::ReaderCounts;
-use crate::session::module_hits::ModuleHits;
-use crate::session::unwind_failures::UnwindFailures;
 use crate::stack_outcome::StackOutcome;
+
+use module_hits::ModuleHits;
+use unwind_failures::UnwindFailures;
 
 /// The statistics of the current file, or of the chunk in memory.
 #[derive(Debug, Default)]

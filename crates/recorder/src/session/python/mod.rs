@@ -4,6 +4,8 @@
 //! above all addresses of programs: each address in it is a line. So every reader of perf.data
 //! opens the file, and shows the function's name as that of a module.
 
+pub(crate) mod late;
+
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
