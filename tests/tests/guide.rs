@@ -136,9 +136,9 @@ fn rust() {
 }
 
 #[test]
-fn switching() {
+fn other_profilers() {
     if needs(&[Need::Tool("perf")]) {
-        check("../switching.md");
+        check("../other-profilers.md");
     }
 }
 
