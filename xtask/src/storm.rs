@@ -58,7 +58,7 @@ const STORMS: [Storm; 3] = [
 /// The most memory that a storm may use: rings, queue and unwinder are bounded.
 const MEMORY_KIB: u64 = 300 << 10;
 
-struct Place {
+struct Paths {
     directory: PathBuf,
     prof: PathBuf,
 }
@@ -75,13 +75,13 @@ struct Fared {
 
 /// Raises all storms, and prints a table.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = prepare()?;
+    let paths = prepare()?;
     let mut rows = String::new();
     let mut failed = Vec::new();
     for storm in &STORMS {
         let count = (storm.count / options.smaller.max(1)).max(1);
         println!("{count} {}", storm.name);
-        let fared = raise(&place, storm, count)?;
+        let fared = raise(&paths, storm, count)?;
         rows += &row(storm, count, &fared);
         if fared.found != count {
             failed.push(format!("{} of {count} {} found", fared.found, storm.name));
@@ -98,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn prepare() -> Result<Place> {
+fn prepare() -> Result<Paths> {
     ensure!(
         process::find("perf").is_some(),
         "perf must read the recordings, and is not installed"
@@ -117,7 +117,7 @@ fn prepare() -> Result<Place> {
         "plugin.so",
         &["-shared", "-fPIC", "-DNAME=plugin"],
     )?;
-    Ok(Place {
+    Ok(Paths {
         directory,
         prof: target.join("release/prof"),
     })
@@ -132,18 +132,18 @@ fn compile(directory: &Path, source: &str, output: &str, flags: &[&str]) -> Resu
     process::run(compile.arg(source).args(flags))
 }
 
-fn raise(place: &Place, storm: &Storm, count: u64) -> Result<Fared> {
+fn raise(paths: &Paths, storm: &Storm, count: u64) -> Result<Fared> {
     let words = [
-        place.directory.join("storm"),
+        paths.directory.join("storm"),
         storm.argument.into(),
         count.to_string().into(),
-        place.directory.join("plugin.so"),
+        paths.directory.join("plugin.so"),
     ];
     let begin = Instant::now();
     process::run(Command::new(&words[0]).args(&words[1..]))?;
     let bare = begin.elapsed();
-    let file = place.directory.join("storm.data");
-    let mut record = Command::new(&place.prof);
+    let file = paths.directory.join("storm.data");
+    let mut record = Command::new(&paths.prof);
     record.args(["record", "-e", "cpu-clock", "-o"]).arg(&file);
     record.arg("--").args(&words).stderr(Stdio::piped());
     let begin = Instant::now();

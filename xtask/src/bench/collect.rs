@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::usage::Usage;
-use super::{Options, Place, machine};
+use super::{Options, Paths, machine};
 use crate::{process, workspace};
 
 /// The time between two readings.
@@ -34,9 +34,9 @@ struct Look {
 }
 
 /// Runs `prof collect`, and writes its usage.
-pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
-    let program = place.prof.with_file_name("prof-fleet");
-    let (data, spool) = (place.directory.join("data"), place.directory.join("spool"));
+pub(super) fn measure_all(paths: &Paths, options: &Options) -> Result<()> {
+    let program = paths.prof.with_file_name("prof-fleet");
+    let (data, spool) = (paths.directory.join("data"), paths.directory.join("spool"));
     for folder in [&data, &spool] {
         let _ = fs::remove_dir_all(folder);
     }

@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use super::stopwatch::Usage;
 use super::workload::Workload;
-use super::{Place, median};
+use super::{Paths, median};
 use crate::process;
 
 /// A way from a recording to an SVG.
@@ -57,14 +57,14 @@ pub(super) struct Drawing {
 
 /// For each workload, the usage of each way that is possible here.
 pub(super) fn measure_all(
-    place: &Place,
+    paths: &Paths,
     workloads: &[Workload],
     repetitions: usize,
 ) -> Result<Vec<Vec<Drawing>>> {
     let ways: Vec<&Way> = WAYS.iter().filter(|way| is_possible(way)).collect();
     let measured = workloads
         .iter()
-        .map(|workload| measure(place, workload, &ways, repetitions));
+        .map(|workload| measure(paths, workload, &ways, repetitions));
     measured.collect()
 }
 
@@ -84,13 +84,13 @@ pub(super) fn is_possible(way: &Way) -> bool {
 }
 
 fn measure(
-    place: &Place,
+    paths: &Paths,
     workload: &Workload,
     ways: &[&Way],
     repetitions: usize,
 ) -> Result<Vec<Drawing>> {
     for way in ways {
-        run(place, way.record, &workload.command)?;
+        run(paths, way.record, &workload.command)?;
     }
     let mut usages: Vec<Vec<Usage>> = ways.iter().map(|_| Vec::new()).collect();
     for repetition in 1..=repetitions {
@@ -101,7 +101,7 @@ fn measure(
                 .first()
                 .is_some_and(|first: &Usage| first.wall.as_secs() > 60);
             if !slow {
-                usages.push(run(place, way.draw, &[])?);
+                usages.push(run(paths, way.draw, &[])?);
             }
         }
     }
@@ -115,12 +115,12 @@ fn measure(
 }
 
 /// Runs a script of bash: `$0` is prof, `$1` the frequency, the rest the arguments.
-pub(super) fn run(place: &Place, script: &str, arguments: &[PathBuf]) -> Result<Usage> {
+pub(super) fn run(paths: &Paths, script: &str, arguments: &[PathBuf]) -> Result<Usage> {
     let start = ["bash", "-c", script].map(PathBuf::from);
-    let numbers = [place.prof.clone(), place.frequency.to_string().into()];
+    let numbers = [paths.prof.clone(), paths.frequency.to_string().into()];
     let words = start
         .into_iter()
         .chain(numbers)
         .chain(arguments.iter().cloned());
-    Ok(place.stopwatch.measure(&place.directory, words)?.0)
+    Ok(paths.stopwatch.measure(&paths.directory, words)?.0)
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::profiler::{Kind, Profiler};
 use super::stopwatch;
-use super::{Options, Place, machine, median};
+use super::{Options, Paths, machine, median};
 use crate::{process, workspace};
 
 /// An event, and a program that triggers it.
@@ -34,7 +34,7 @@ pub(super) struct Row {
 }
 
 /// Measures all events that this machine has.
-pub(super) fn measure_all(place: &Place, options: &Options) -> Result<Vec<Row>> {
+pub(super) fn measure_all(paths: &Paths, options: &Options) -> Result<Vec<Row>> {
     let _raised = match options.allow_sysctl {
         true => Some(machine::raise_max_rate()?),
         false => None,
@@ -43,11 +43,11 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<Vec<Row>> 
         println!("!!! perf is not installed: events are not compared (apt-get install linux-perf)");
         return Ok(Vec::new());
     }
-    let program = build(place)?;
+    let program = build(paths)?;
     let probe = Probe::define();
     let mut rows = Vec::new();
-    for case in cases(place, probe.is_ok()) {
-        rows.extend(measure(place, &program, &case, options.repetitions)?);
+    for case in cases(paths, probe.is_ok()) {
+        rows.extend(measure(paths, &program, &case, options.repetitions)?);
     }
     if let Err(error) = probe {
         println!("!!! no probe for perf, so that probes are not compared: {error:#}");
@@ -55,8 +55,8 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<Vec<Row>> 
     Ok(rows)
 }
 
-fn build(place: &Place) -> Result<PathBuf> {
-    let program = place.directory.join("hits");
+fn build(paths: &Paths) -> Result<PathBuf> {
+    let program = paths.directory.join("hits");
     let source = workspace::root().join("xtask/bench/hits.c");
     let mut compile = Command::new("gcc");
     // With frame pointers, so that perf's chains of them are whole, too.
@@ -91,13 +91,13 @@ impl Drop for Probe {
     }
 }
 
-fn cases(place: &Place, probe: bool) -> Vec<Case> {
+fn cases(paths: &Paths, probe: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     for (event, flags) in [
         ("cpu-clock", "-e cpu-clock -c 200000"),
         ("cycles", "-e cycles -c 500000"),
     ] {
-        let mut trial = Command::new(&place.prof);
+        let mut trial = Command::new(&paths.prof);
         trial.args(["stat", "-e", event, "--", "true"]);
         if !trial.output().is_ok_and(|output| output.status.success()) {
             println!("!!! this machine has no {event}: left out");
@@ -107,33 +107,33 @@ fn cases(place: &Place, probe: bool) -> Vec<Case> {
             event,
             work: ["spin", "2000"],
             hits: None,
-            profilers: recorders(place, flags, 8192),
+            profilers: recorders(paths, flags, 8192),
         });
     }
     cases.push(Case {
         event: "page-faults",
         work: ["touch", "50000"],
         hits: Some(50_000),
-        profilers: recorders(place, "-e page-faults -c 1", 4096),
+        profilers: recorders(paths, "-e page-faults -c 1", 4096),
     });
     if probe {
-        cases.push(on_malloc(place));
+        cases.push(on_malloc(paths));
     }
     cases
 }
 
 /// prof and perf, with the same event.
-fn recorders(place: &Place, event: &str, dump: u32) -> Vec<Profiler> {
+fn recorders(paths: &Paths, event: &str, dump: u32) -> Vec<Profiler> {
     let mut all = vec![profiler(
-        place,
+        paths,
         "prof",
         &format!("record {event} -o prof.data"),
     )];
-    all.extend(perf_records(place, event, dump));
+    all.extend(perf_records(paths, event, dump));
     all
 }
 
-fn perf_records(place: &Place, event: &str, dump: u32) -> [Profiler; 3] {
+fn perf_records(paths: &Paths, event: &str, dump: u32) -> [Profiler; 3] {
     let bytes = format!("--call-graph dwarf,{dump}");
     let dwarf = match dump {
         4096 => "perf dwarf 4 KB",
@@ -141,11 +141,11 @@ fn perf_records(place: &Place, event: &str, dump: u32) -> [Profiler; 3] {
     };
     [("perf, no stacks", ""), ("perf -g", "-g"), (dwarf, &bytes)].map(|(name, how)| {
         let options = format!("record {event} {how} -o perf.data");
-        profiler(place, name, &options)
+        profiler(paths, name, &options)
     })
 }
 
-fn on_malloc(place: &Place) -> Case {
+fn on_malloc(paths: &Paths) -> Case {
     let mut profilers: Vec<Profiler> = [
         ("prof", "record -e uprobe:libc.so.6:malloc -o prof.data"),
         ("prof --alloc", "record --alloc -o prof.data"),
@@ -156,9 +156,9 @@ fn on_malloc(place: &Place) -> Case {
         ("prof stat", "stat -e uprobe:libc.so.6:malloc"),
         ("perf stat", "stat -e prof_bench:malloc"),
     ]
-    .map(|(name, options)| profiler(place, name, options))
+    .map(|(name, options)| profiler(paths, name, options))
     .into();
-    profilers.extend(perf_records(place, "-e prof_bench:malloc", 4096));
+    profilers.extend(perf_records(paths, "-e prof_bench:malloc", 4096));
     Case {
         event: "probe on malloc",
         work: ["malloc", "50000"],
@@ -167,10 +167,10 @@ fn on_malloc(place: &Place) -> Case {
     }
 }
 
-fn profiler(place: &Place, name: &'static str, options: &str) -> Profiler {
+fn profiler(paths: &Paths, name: &'static str, options: &str) -> Profiler {
     let (program, recorder) = match name.starts_with("perf") {
         true => ("perf".into(), Kind::Perf),
-        false => (place.prof.clone(), Kind::Prof),
+        false => (paths.prof.clone(), Kind::Prof),
     };
     let kind = match options.starts_with("record") {
         true => recorder,
@@ -180,23 +180,23 @@ fn profiler(place: &Place, name: &'static str, options: &str) -> Profiler {
     Profiler::new(name, kind, program, &options)
 }
 
-fn measure(place: &Place, program: &Path, case: &Case, repetitions: usize) -> Result<Vec<Row>> {
+fn measure(paths: &Paths, program: &Path, case: &Case, repetitions: usize) -> Result<Vec<Row>> {
     let command = || {
         [program.to_owned()]
             .into_iter()
             .chain(case.work.map(PathBuf::from))
     };
-    let inner = place.directory.join("inner.usage");
+    let inner = paths.directory.join("inner.usage");
     let mut runs: Vec<Vec<(f64, f64)>> = case.profilers.iter().map(|_| Vec::new()).collect();
     for repetition in 1..=repetitions {
         println!("{}: {repetition} of {repetitions}", case.event);
-        let bare = place.stopwatch.measure(&place.directory, command())?.0;
+        let bare = paths.stopwatch.measure(&paths.directory, command())?.0;
         for (profiler, runs) in case.profilers.iter().zip(&mut runs) {
-            let target = place.stopwatch.before(&inner).into_iter().chain(command());
+            let target = paths.stopwatch.before(&inner).into_iter().chain(command());
             let words = profiler.around(target);
-            let said = place.stopwatch.measure(&place.directory, words)?.1;
+            let said = paths.stopwatch.measure(&paths.directory, words)?.1;
             let target = stopwatch::read(&inner)?;
-            let samples = profiler.count(&place.directory, &said)?.samples as f64;
+            let samples = profiler.count(&paths.directory, &said)?.samples as f64;
             let hits = case.hits.map_or(samples, |hits| hits as f64);
             let cost = target.cpu.as_secs_f64() - bare.cpu.as_secs_f64();
             runs.push((cost * 1e9 / hits.max(1.0), samples / hits.max(1.0)));

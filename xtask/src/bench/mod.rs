@@ -122,7 +122,7 @@ pub(crate) struct Options {
 
 /// The paths of a run.
 #[derive(Clone)]
-struct Place {
+struct Paths {
     /// For recordings and drawings.
     directory: PathBuf,
     prof: PathBuf,
@@ -133,41 +133,41 @@ struct Place {
 /// Measures, prints progress, and writes the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "nothing to do in 0 repetitions");
-    let place = prepare(options)?;
+    let paths = prepare(options)?;
     if options.steady {
-        return steady::measure_all(&place, options);
+        return steady::measure_all(&paths, options);
     }
     if options.only_events {
-        let events = events::measure_all(&place, options)?;
+        let events = events::measure_all(&paths, options)?;
         println!("\n{}", events::section(&events)?);
         return Ok(());
     }
     if options.collect {
-        return collect::measure_all(&place, options);
+        return collect::measure_all(&paths, options);
     }
     if options.top {
-        return top::measure_all(&place, options);
+        return top::measure_all(&paths, options);
     }
     if options.by_rate {
-        return rates::measure_all(&place, options);
+        return rates::measure_all(&paths, options);
     }
     if let Some(python) = &options.python {
-        return python::measure_all(&place, options, python);
+        return python::measure_all(&paths, options, python);
     }
     if let Some(recording) = &options.scale {
-        return scale::measure_all(&place, options, recording.as_deref());
+        return scale::measure_all(&paths, options, recording.as_deref());
     }
     if let Some(recordings) = &options.page {
-        return page::measure_all(&place, options, recordings);
+        return page::measure_all(&paths, options, recordings);
     }
-    let workloads = workload::all(&place, &options.only)?;
+    let workloads = workload::all(&paths, &options.only)?;
     ensure!(
         !workloads.is_empty(),
         "no workload is called {:?}",
         options.only
     );
-    let drawn = drawing::measure_all(&place, &workloads, options.repetitions)?;
-    let events = events::section(&events::measure_all(&place, options)?)?;
+    let drawn = drawing::measure_all(&paths, &workloads, options.repetitions)?;
+    let events = events::section(&events::measure_all(&paths, options)?)?;
     let results = markdown::Results {
         drawn: &drawn,
         events: &events,
@@ -179,12 +179,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn prepare(options: &Options) -> Result<Place> {
+fn prepare(options: &Options) -> Result<Paths> {
     let target = workspace::target_directory()?.join("bench");
     let directory = target.join("run");
     std::fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    Ok(Place {
+    Ok(Paths {
         prof: match &options.prof {
             Some(prof) => std::fs::canonicalize(prof)
                 .with_context(|| format!("there is no {}", prof.display()))?,

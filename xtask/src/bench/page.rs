@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::drawing::run;
 use super::markdown::thousands;
-use super::{Options, Place, machine, median, scale};
+use super::{Options, Paths, machine, median, scale};
 use crate::{process, workspace};
 
 /// Samples per second of the recording with copies of stacks: half a gigabyte.
@@ -26,9 +26,9 @@ struct Made {
 }
 
 /// Measures the pages of these recordings, or of two new ones, and writes the results.
-pub(super) fn measure_all(place: &Place, options: &Options, given: &[PathBuf]) -> Result<()> {
+pub(super) fn measure_all(paths: &Paths, options: &Options, given: &[PathBuf]) -> Result<()> {
     let files = match given {
-        [] => vec![scale::record(place, options.rounds)?, record_copies(place)?],
+        [] => vec![scale::record(paths, options.rounds)?, record_copies(paths)?],
         given => given
             .iter()
             .map(std::path::absolute)
@@ -37,8 +37,8 @@ pub(super) fn measure_all(place: &Place, options: &Options, given: &[PathBuf]) -
     let mut text = head(options);
     let mut browser = None;
     for file in &files {
-        let made = make(place, file, options.repetitions)?;
-        let speed = speed(place)?;
+        let made = make(paths, file, options.repetitions)?;
+        let speed = speed(paths)?;
         describe(&mut text, file, &made, &speed)?;
         browser = speed["browser"].as_str().map(str::to_owned);
     }
@@ -57,36 +57,36 @@ pub(super) fn measure_all(place: &Place, options: &Options, given: &[PathBuf]) -
     Ok(())
 }
 
-fn record_copies(place: &Place) -> Result<PathBuf> {
-    let file = place.directory.join("copies.data");
-    scale::record_copies(place, &file, COPIES_RATE)?;
+fn record_copies(paths: &Paths) -> Result<PathBuf> {
+    let file = paths.directory.join("copies.data");
+    scale::record_copies(paths, &file, COPIES_RATE)?;
     Ok(file)
 }
 
 /// Makes both in turn; the last page is left in `page.html`.
-fn make(place: &Place, file: &Path, repetitions: usize) -> Result<Made> {
+fn make(paths: &Paths, file: &Path, repetitions: usize) -> Result<Made> {
     let (mut reports, mut pages) = (Vec::new(), Vec::new());
     for repetition in 1..=repetitions {
         println!("{}: {repetition} of {repetitions}", file.display());
         let seconds = |arguments: &str| -> Result<f64> {
             let script = format!("\"$0\" report -i \"$2\" {arguments}");
-            let usage = run(place, &script, &[file.to_owned()])?;
+            let usage = run(paths, &script, &[file.to_owned()])?;
             Ok(usage.wall.as_secs_f64())
         };
         reports.push(seconds("")?);
         pages.push(seconds("--html page.html")?);
     }
-    let page = place.directory.join("page.html");
+    let page = paths.directory.join("page.html");
     Ok(Made {
         report: median(reports),
         page: median(pages),
         size: std::fs::metadata(page)?.len(),
-        others: others(place, file)?,
+        others: others(paths, file)?,
     })
 }
 
 /// The other installed tools, with their `first_pictures`.
-fn others(place: &Place, file: &Path) -> Result<Vec<(&'static str, Vec<f64>)>> {
+fn others(paths: &Paths, file: &Path) -> Result<Vec<(&'static str, Vec<f64>)>> {
     let sites = [
         ("speedscope", "speedscope", speedscope()?),
         ("the Firefox Profiler", "firefox", firefox_profiler()?),
@@ -94,7 +94,7 @@ fn others(place: &Place, file: &Path) -> Result<Vec<(&'static str, Vec<f64>)>> {
     let mut others = Vec::new();
     for (name, format, site) in sites {
         if let Some(site) = site {
-            others.push((name, first_pictures(place, file, format, &site)?));
+            others.push((name, first_pictures(paths, file, format, &site)?));
         }
     }
     Ok(others)
@@ -122,14 +122,14 @@ fn firefox_profiler() -> Result<Option<PathBuf>> {
 }
 
 /// Measures how long a site takes to show a recording in a format of `prof report`.
-fn first_pictures(place: &Place, file: &Path, format: &str, site: &Path) -> Result<Vec<f64>> {
+fn first_pictures(paths: &Paths, file: &Path, format: &str, site: &Path) -> Result<Vec<f64>> {
     let profile = format!("{format}.json");
     let script = format!("\"$0\" report -i \"$2\" --{format} {profile}");
-    run(place, &script, &[file.to_owned()])?;
+    run(paths, &script, &[file.to_owned()])?;
     let mut node = Command::new("node");
     let tests = workspace::root().join("crates/report/web/test");
     node.arg(tests.join(format!("{format}.mjs")));
-    node.arg(site).arg(profile).current_dir(&place.directory);
+    node.arg(site).arg(profile).current_dir(&paths.directory);
     let printed: Value = serde_json::from_str(&process::output(&mut node)?)?;
     Ok(times(&printed["first"]))
 }
@@ -140,10 +140,10 @@ fn times(values: &Value) -> Vec<f64> {
 }
 
 /// Runs `speed.mjs`, and returns its output.
-fn speed(place: &Place) -> Result<Value> {
+fn speed(paths: &Paths) -> Result<Value> {
     let mut node = Command::new("node");
     node.arg(workspace::root().join("crates/report/web/test/speed.mjs"));
-    node.arg(place.directory.join("page.html"));
+    node.arg(paths.directory.join("page.html"));
     Ok(serde_json::from_str(&process::output(&mut node)?)?)
 }
 

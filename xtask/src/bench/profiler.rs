@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::{Place, machine};
+use super::{Paths, machine};
 use crate::process;
 
 /// The kind of a profiler, which decides how its output is read.
@@ -40,7 +40,7 @@ pub(crate) struct Counts {
 /// The installed profilers, each recording user code at this rate, or all code on all CPUs
 /// (`wide`). Warns about missing ones.
 pub(super) fn available(
-    place: &Place,
+    paths: &Paths,
     hertz: u32,
     wide: bool,
     allow_sysctl: bool,
@@ -55,7 +55,7 @@ pub(super) fn available(
     let mut profilers = vec![Profiler::new(
         "prof",
         Kind::Prof,
-        place.prof.clone(),
+        paths.prof.clone(),
         &options,
     )];
     match process::find("perf") {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Options, Place, counts_of_prof, machine, median};
+use super::{Options, Paths, counts_of_prof, machine, median};
 use crate::{process, workspace};
 
 const HERTZ: &str = "999";
@@ -52,15 +52,15 @@ struct Pairs {
 }
 
 /// Measures, and writes the page.
-pub(super) fn measure_all(place: &Place, options: &Options, python: &Path) -> Result<()> {
-    let ways = ways(place)?;
-    let mut page = page(place, options, python)?;
+pub(super) fn measure_all(paths: &Paths, options: &Options, python: &Path) -> Result<()> {
+    let ways = ways(paths)?;
+    let mut page = page(paths, options, python)?;
     for threads in THREADS {
         let mut runs: Vec<Vec<Run>> = ways.iter().map(|_| Vec::new()).collect();
         for repetition in 1..=options.repetitions {
             for (way, runs) in ways.iter().zip(&mut runs) {
                 println!("{threads} threads more, {}: {repetition}", way.name);
-                runs.push(run(place, way, (python, threads))?);
+                runs.push(run(paths, way, (python, threads))?);
             }
         }
         writeln!(page, "\n## {threads} threads besides the main one\n")?;
@@ -72,7 +72,7 @@ pub(super) fn measure_all(place: &Place, options: &Options, python: &Path) -> Re
     Ok(())
 }
 
-fn ways(place: &Place) -> Result<Vec<Way>> {
+fn ways(paths: &Paths) -> Result<Vec<Way>> {
     let way = |name, output, program: PathBuf, options: &[&str]| {
         let options = options.iter().map(PathBuf::from);
         let words = [program].into_iter().chain(options).collect();
@@ -89,7 +89,7 @@ fn ways(place: &Place) -> Result<Vec<Way>> {
             output: Output::Nothing,
             words: Vec::new(),
         },
-        way("prof", Output::Recording, place.prof.clone(), &record),
+        way("prof", Output::Recording, paths.prof.clone(), &record),
     ];
     let environment = workspace::target_directory()?.join("bench/py-spy");
     let py_spy = match process::find("py-spy") {
@@ -116,15 +116,15 @@ fn ways(place: &Place) -> Result<Vec<Way>> {
 }
 
 /// Builds the program's native module, and begins the page.
-fn page(place: &Place, options: &Options, python: &Path) -> Result<String> {
+fn page(paths: &Paths, options: &Options, python: &Path) -> Result<String> {
     let programs = workspace::root().join("tests/programs");
     let include = "import sysconfig; print(sysconfig.get_paths()['include'])";
     let include = process::output(Command::new(python).args(["-c", include]))?;
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-g", "-shared", "-fPIC", "-I", include.trim(), "-o"]);
-    gcc.arg(place.directory.join("pairs.so"));
+    gcc.arg(paths.directory.join("pairs.so"));
     process::run(gcc.arg(programs.join("python_pairs.c")))?;
-    let program = place.directory.join("python_pairs.py");
+    let program = paths.directory.join("python_pairs.py");
     fs::copy(programs.join("python_pairs.py"), program)?;
     let version = process::output(Command::new(python).arg("--version"))?;
     Ok(format!(
@@ -144,12 +144,12 @@ fn page(place: &Place, options: &Options, python: &Path) -> Result<String> {
     ))
 }
 
-fn run(place: &Place, way: &Way, (python, threads): (&Path, &str)) -> Result<Run> {
-    let clocks = place.directory.join("python.clocks");
+fn run(paths: &Paths, way: &Way, (python, threads): (&Path, &str)) -> Result<Run> {
+    let clocks = paths.directory.join("python.clocks");
     let program = [python, "python_pairs.py".as_ref(), CALLS.as_ref()].map(PathBuf::from);
     let words = way.words.iter().cloned().chain(program);
     let words = words.chain([threads.into(), clocks.clone()]);
-    let (all, said) = place.stopwatch.measure(&place.directory, words)?;
+    let (all, said) = paths.stopwatch.measure(&paths.directory, words)?;
     let text = fs::read_to_string(&clocks)?;
     let mut clocks = text.split_whitespace().map(str::parse::<f64>);
     let mut next = || {
@@ -162,16 +162,16 @@ fn run(place: &Place, way: &Way, (python, threads): (&Path, &str)) -> Result<Run
     let pairs = match way.output {
         Output::Nothing => Pairs::default(),
         Output::Recording => {
-            let mut report = Command::new(&place.prof);
+            let mut report = Command::new(&paths.prof);
             report.args(["report", "--folded", "-", "-i", "python.data"]);
-            let folded = process::output(report.current_dir(&place.directory))?;
+            let folded = process::output(report.current_dir(&paths.directory))?;
             Pairs {
                 // Its stacks weigh nanoseconds.
                 samples: counts_of_prof(&said)?.samples,
                 ..Pairs::of(&folded)
             }
         }
-        Output::FoldedStacks => Pairs::of(&fs::read_to_string(place.directory.join("python.raw"))?),
+        Output::FoldedStacks => Pairs::of(&fs::read_to_string(paths.directory.join("python.raw"))?),
     };
     Ok(Run {
         wall,

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use super::{Options, Place, machine, median, workload};
+use super::{Options, Paths, machine, median, workload};
 use crate::{process, workspace};
 
 const HERTZ: [u32; 4] = [99, 499, 999, 4999];
@@ -51,8 +51,8 @@ struct Shares {
 }
 
 /// Measures, and writes the page.
-pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
-    let directory = open_directory(place)?;
+pub(super) fn measure_all(paths: &Paths, options: &Options) -> Result<()> {
+    let directory = open_directory(paths)?;
     let cases = cases(&directory)?;
     let mut page = format!(
         "# Rates\n\n\
@@ -90,12 +90,12 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
 }
 
 /// A directory where every user can run a copy of prof.
-fn open_directory(place: &Place) -> Result<PathBuf> {
+fn open_directory(paths: &Paths) -> Result<PathBuf> {
     let name = format!("prof-bench-{}", std::process::id());
     let directory = std::env::temp_dir().join(name);
     fs::create_dir(&directory)?;
     fs::set_permissions(&directory, Permissions::from_mode(0o777))?;
-    fs::copy(&place.prof, directory.join("prof"))?;
+    fs::copy(&paths.prof, directory.join("prof"))?;
     Ok(directory)
 }
 

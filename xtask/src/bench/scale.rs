@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use super::drawing::{Way, is_possible, run};
 use super::markdown::thousands;
 use super::stopwatch::Usage;
-use super::{Options, Place, machine, median, workload};
+use super::{Options, Paths, machine, median, workload};
 use crate::{process, workspace};
 
 const PERF: &[&str] = &["perf", "inferno-collapse-perf", "inferno-flamegraph"];
@@ -72,31 +72,31 @@ const fn way(name: &'static str, draw: &'static str, needs: &'static [&'static s
 }
 
 /// Measures and writes the page.
-pub(super) fn measure_all(place: &Place, options: &Options, given: Option<&Path>) -> Result<()> {
-    let middle = place.directory.join("middle.data");
+pub(super) fn measure_all(paths: &Paths, options: &Options, given: Option<&Path>) -> Result<()> {
+    let middle = paths.directory.join("middle.data");
     let compiler = process::find("g++").context("the programs measured need g++")?;
-    workload::record_at(place, &middle, "4999", &workload::compilation(compiler))?;
+    workload::record_at(paths, &middle, "4999", &workload::compilation(compiler))?;
     let whole = match given {
         Some(file) => std::path::absolute(file)?,
-        None => record(place, options.rounds)?,
+        None => record(paths, options.rounds)?,
     };
-    let samples = count(place, &whole)?;
+    let samples = count(paths, &whole)?;
     let mut page = head(&whole, samples, options)?;
     table(
         &mut page,
         &WHOLE,
-        &measure(place, &WHOLE, &whole, options.repetitions)?,
+        &measure(paths, &WHOLE, &whole, options.repetitions)?,
     )?;
     page.push_str(ABOUT_PARTS);
     for rate in PART_RATES {
-        let file = place.directory.join(format!("part{rate}.data"));
-        record_copies(place, &file, rate)?;
+        let file = paths.directory.join(format!("part{rate}.data"));
+        record_copies(paths, &file, rate)?;
         writeln!(
             page,
             "\n{} samples:\n",
-            thousands(count(place, &file)? as f64)
+            thousands(count(paths, &file)? as f64)
         )?;
-        table(&mut page, &PARTS, &measure(place, &PARTS, &file, 1)?)?;
+        table(&mut page, &PARTS, &measure(paths, &PARTS, &file, 1)?)?;
     }
     page.push_str(COMMANDS);
     let output = workspace::root().join(&options.scale_output);
@@ -116,30 +116,30 @@ for round in $(seq \"$1\"); do
     select sum(x*x%7), count(distinct x%1000) from c'
 done >/dev/null 2>&1";
 
-fn programs(place: &Place, rounds: u32) -> Vec<PathBuf> {
+fn programs(paths: &Paths, rounds: u32) -> Vec<PathBuf> {
     let mut words = ["bash", "-c", PROGRAMS].map(PathBuf::from).to_vec();
     let root = workspace::root().to_path_buf();
-    words.extend([place.prof.clone(), rounds.to_string().into(), root]);
+    words.extend([paths.prof.clone(), rounds.to_string().into(), root]);
     words
 }
 
 /// A recording of a few hundred thousand samples per round.
-pub(super) fn record(place: &Place, rounds: u32) -> Result<PathBuf> {
-    let file = place.directory.join("scale.data");
-    let mut record = Command::new(&place.prof);
+pub(super) fn record(paths: &Paths, rounds: u32) -> Result<PathBuf> {
+    let file = paths.directory.join("scale.data");
+    let mut record = Command::new(&paths.prof);
     record.args(["record", "-q", "-e", "cpu-clock", "-F", "7000", "-o"]);
-    record.arg(&file).arg("--").args(programs(place, rounds));
-    process::run(record.current_dir(&place.directory))?;
+    record.arg(&file).arg("--").args(programs(paths, rounds));
+    process::run(record.current_dir(&paths.directory))?;
     Ok(file)
 }
 
 /// Makes a recording by perf with stack dumps.
-pub(super) fn record_copies(place: &Place, file: &Path, rate: u32) -> Result<()> {
+pub(super) fn record_copies(paths: &Paths, file: &Path, rate: u32) -> Result<()> {
     let mut record = Command::new("perf");
     record.args(["record", "-q", "-e", "cpu-clock", "-F", &rate.to_string()]);
     record.args(["--call-graph", "dwarf,8192", "-o"]).arg(file);
-    record.arg("--").args(programs(place, 1));
-    record.current_dir(&place.directory);
+    record.arg("--").args(programs(paths, 1));
+    record.current_dir(&paths.directory);
     // Once in a while perf 6.1 ends itself over the build id of a file.
     let mut recorded = process::run(&mut record);
     for _ in 0..3 {
@@ -148,8 +148,8 @@ pub(super) fn record_copies(place: &Place, file: &Path, rate: u32) -> Result<()>
     recorded
 }
 
-fn count(place: &Place, file: &Path) -> Result<u64> {
-    let mut report = Command::new(&place.prof);
+fn count(paths: &Paths, file: &Path) -> Result<u64> {
+    let mut report = Command::new(&paths.prof);
     report.args(["report", "--no-inline", "--json", "-", "-i"]);
     let json: serde_json::Value = serde_json::from_str(&process::output(report.arg(file))?)?;
     let samples = json["total"]["samples"].as_u64();
@@ -158,7 +158,7 @@ fn count(place: &Place, file: &Path) -> Result<u64> {
 
 /// The usage of each way, `None` if it is not possible here; repetitions are interleaved.
 fn measure(
-    place: &Place,
+    paths: &Paths,
     ways: &[Way],
     file: &Path,
     repetitions: usize,
@@ -178,7 +178,7 @@ fn measure(
                 .is_none_or(|first: &Usage| first.wall.as_secs() < 60)
             {
                 println!("{}: {repetition} of {repetitions}", way.name);
-                usages.push(run(place, way.draw, &[file.to_owned()])?);
+                usages.push(run(paths, way.draw, &[file.to_owned()])?);
             }
         }
     }

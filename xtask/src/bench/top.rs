@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::usage::Usage;
-use super::{Options, Place, machine, median};
+use super::{Options, Paths, machine, median};
 use crate::workspace;
 
 /// The time between two readings.
@@ -29,7 +29,7 @@ const FREQUENCY: &str = "99";
 struct Watched<'a> {
     name: &'static str,
     command: String,
-    place: &'a Place,
+    paths: &'a Paths,
     running: Running,
     usages: Vec<Usage>,
     /// How often it ended by itself and was restarted.
@@ -51,7 +51,7 @@ impl Watched<'_> {
         let Some(usage) = usage else {
             self.restarts += 1;
             self.cpu_before = self.usages.last().map_or(0.0, |last| last.cpu);
-            self.running = start(self.place, self.name, &self.command)?;
+            self.running = start(self.paths, self.name, &self.command)?;
             return Ok(());
         };
         self.usages.push(Usage {
@@ -72,16 +72,16 @@ impl Drop for Running {
 }
 
 /// Watches all, and writes their usage.
-pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
+pub(super) fn measure_all(paths: &Paths, options: &Options) -> Result<()> {
     let begin = Instant::now();
-    let prof = format!("{} top -a", place.prof.display());
+    let prof = format!("{} top -a", paths.prof.display());
     let with_calls = format!("perf top --stdio -g -F {FREQUENCY}");
     let watched = |name: &'static str, command: String| -> Result<Watched<'_>> {
         Ok(Watched {
             name,
-            running: start(place, name, &command)?,
+            running: start(paths, name, &command)?,
             command,
-            place,
+            paths,
             usages: Vec::new(),
             restarts: 0,
             cpu_before: 0.0,
@@ -107,8 +107,8 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn start(place: &Place, name: &str, command: &str) -> Result<Running> {
-    let note = place.directory.join(format!("{name}.pid"));
+fn start(paths: &Paths, name: &str, command: &str) -> Result<Running> {
+    let note = paths.directory.join(format!("{name}.pid"));
     let _ = fs::remove_file(&note);
     let shell = format!(
         "stty rows 40 cols 120; echo $$ >'{}'; exec {command}",

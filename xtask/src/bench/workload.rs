@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::Place;
+use super::Paths;
 use crate::{process, workspace};
 
 /// A program with its arguments.
@@ -18,8 +18,8 @@ pub(super) struct Workload {
 
 /// All workloads whose names contain `only`; those whose programs are missing are left out with a
 /// loud line.
-pub(super) fn all(place: &Place, only: &str) -> Result<Vec<Workload>> {
-    let c = |name: &str, arguments: &[&str]| program(&place.directory, name, arguments);
+pub(super) fn all(paths: &Paths, only: &str) -> Result<Vec<Workload>> {
+    let c = |name: &str, arguments: &[&str]| program(&paths.directory, name, arguments);
     let mut workloads = vec![
         Workload {
             name: "shallow",
@@ -39,7 +39,7 @@ pub(super) fn all(place: &Place, only: &str) -> Result<Vec<Workload>> {
         Workload {
             name: "rust",
             about: "prof itself making a report: Rust, much inlined, full debug info",
-            command: prof_report(place)?,
+            command: prof_report(paths)?,
         },
     ];
     match process::find("python3") {
@@ -91,16 +91,16 @@ pub(super) fn compilation(compiler: PathBuf) -> Vec<PathBuf> {
 }
 
 /// A report, repeated, on a new recording of prof.
-fn prof_report(place: &Place) -> Result<Vec<PathBuf>> {
-    let threads = program(&place.directory, "threads", &["500"])?;
-    let input = place.directory.join("input.data");
-    record_at(place, &input, "4999", &threads)?;
-    let mid = place.directory.join("middle.data");
-    let once = report(&place.prof, &input);
-    record_at(place, &mid, "4999", &once)?;
+fn prof_report(paths: &Paths) -> Result<Vec<PathBuf>> {
+    let threads = program(&paths.directory, "threads", &["500"])?;
+    let input = paths.directory.join("input.data");
+    record_at(paths, &input, "4999", &threads)?;
+    let mid = paths.directory.join("middle.data");
+    let once = report(&paths.prof, &input);
+    record_at(paths, &mid, "4999", &once)?;
     let script = "for i in 1 2 3 4 5 6; do \"$0\" report -i \"$1\" --folded /dev/null; done";
     let words = ["sh", "-c", script].map(PathBuf::from);
-    Ok(words.into_iter().chain([place.prof.clone(), mid]).collect())
+    Ok(words.into_iter().chain([paths.prof.clone(), mid]).collect())
 }
 
 fn report(prof: &Path, input: &Path) -> Vec<PathBuf> {
@@ -111,12 +111,12 @@ fn report(prof: &Path, input: &Path) -> Vec<PathBuf> {
 }
 
 pub(super) fn record_at(
-    place: &Place,
+    paths: &Paths,
     file: &Path,
     hertz: &str,
     command: &[PathBuf],
 ) -> Result<()> {
-    let mut record = Command::new(&place.prof);
+    let mut record = Command::new(&paths.prof);
     record
         .args(["record", "--quiet", "-F", hertz, "-o"])
         .arg(file);

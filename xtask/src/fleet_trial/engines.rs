@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
-use super::Place;
+use super::Paths;
 use crate::bench::Usage;
 use crate::workspace;
 
@@ -66,31 +66,31 @@ impl Engine {
     /// Runs its query, and compares the result. Returns the total weights of functions.
     pub(super) fn ask(
         &self,
-        place: &Place,
+        paths: &Paths,
         data: &Path,
         expected: &Sums,
         first: Option<&Sums>,
     ) -> Result<(Answer, Sums)> {
-        let output = place.folder.join("folded");
+        let output = paths.folder.join("folded");
         let redirected = "out=\"$0\"; exec \"$@\" >\"$out\"".as_ref();
         let mut words = vec!["sh".as_ref(), "-c".as_ref(), redirected, output.as_os_str()];
         let program = workspace::root().join("xtask/fleet/engine.py");
         match self.module {
             None => words.extend([
-                place.fleet.as_os_str(),
+                paths.fleet.as_os_str(),
                 "query".as_ref(),
                 "--folded".as_ref(),
                 "-".as_ref(),
                 data.as_os_str(),
             ]),
             Some(_) => words.extend([
-                place.python.as_os_str(),
+                paths.python.as_os_str(),
                 program.as_os_str(),
                 self.key.as_ref(),
                 data.as_os_str(),
             ]),
         }
-        let (usage, _) = place.stopwatch.measure(&place.folder, words)?;
+        let (usage, _) = paths.stopwatch.measure(&paths.folder, words)?;
         let (stacks, own, total) = sums(&output)?;
         fs::remove_file(&output)?;
         let answer = Answer {

@@ -56,7 +56,7 @@ pub(crate) struct Options {
 }
 
 /// The paths of a trial.
-struct Place {
+struct Paths {
     folder: PathBuf,
     prof: PathBuf,
     fleet: PathBuf,
@@ -90,27 +90,27 @@ struct Pushed {
 const TABLES: [&str; 3] = ["samples", "stacks", "runs"];
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let place = prepare(options)?;
+    let paths = prepare(options)?;
     let spools = match &options.recordings[..] {
-        [] => vec![record(&place)?],
+        [] => vec![record(&paths)?],
         spools => spools.to_vec(),
     };
     let small = options.small.as_deref().map(|spool| {
         let fleet = Fleet {
             hosts: SMALL_HOSTS,
             hours: &[1],
-            data: place.folder.join("small"),
+            data: paths.folder.join("small"),
             engines: &Engine::ALL[..1],
             is_there: false,
         };
-        Trial::of(&place, &[spool.to_owned()], "base-small")?.try_out(&fleet)
+        Trial::of(&paths, &[spool.to_owned()], "base-small")?.try_out(&fleet)
     });
     let small = small.transpose()?.unwrap_or_default();
-    let trial = Trial::of(&place, &spools, "base")?;
+    let trial = Trial::of(&paths, &spools, "base")?;
     let growth = Fleet {
         hosts: options.growth_hosts,
         hours: &options.growth_hours,
-        data: place.folder.join("growth"),
+        data: paths.folder.join("growth"),
         engines: &Engine::ALL[..1],
         is_there: false,
     };
@@ -118,7 +118,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let all = Fleet {
         hosts: options.hosts,
         hours: &options.hours,
-        data: place.folder.join("data"),
+        data: paths.folder.join("data"),
         engines: &Engine::ALL,
         is_there: options.resume,
     };
@@ -148,7 +148,7 @@ const SMALL_HOSTS: u64 = 5;
 
 /// The bases of all machines' recordings, of one spool after the other.
 struct Trial<'a> {
-    place: &'a Place,
+    paths: &'a Paths,
     bases: Vec<Vec<Base>>,
     /// The number of samples and the weights of functions of each base.
     known: Vec<Vec<(u64, Sums)>>,
@@ -165,18 +165,18 @@ struct Fleet<'a> {
 }
 
 impl<'a> Trial<'a> {
-    /// Stores the names of the recordings in the spools, in this folder of the place.
-    fn of(place: &'a Place, spools: &[PathBuf], folder: &str) -> Result<Self> {
+    /// Stores the names of the recordings in the spools, in this folder of the paths.
+    fn of(paths: &'a Paths, spools: &[PathBuf], folder: &str) -> Result<Self> {
         let (mut bases, mut known) = (Vec::new(), Vec::new());
         for (number, spool) in spools.iter().enumerate() {
-            let folder = place.folder.join(format!("{folder}-{number}"));
-            let named = recordings::with_names(&place.prof, spool, &folder)?;
-            let reports = named.iter().map(|base| reported(place, &base.path));
+            let folder = paths.folder.join(format!("{folder}-{number}"));
+            let named = recordings::with_names(&paths.prof, spool, &folder)?;
+            let reports = named.iter().map(|base| reported(paths, &base.path));
             known.push(reports.collect::<Result<_>>()?);
             bases.push(named);
         }
         Ok(Self {
-            place,
+            paths,
             bases,
             known,
         })
@@ -186,7 +186,7 @@ impl<'a> Trial<'a> {
         if !fleet.is_there {
             let _ = fs::remove_dir_all(&fleet.data);
         }
-        let (place, data) = (self.place, &fleet.data);
+        let (paths, data) = (self.paths, &fleet.data);
         let mut expected = Sums::new();
         let mut stages: Vec<Stage> = Vec::new();
         let (mut hour, mut samples) = (0, 0);
@@ -199,8 +199,8 @@ impl<'a> Trial<'a> {
                 println!("hour {hour}: {pushed_samples} samples");
             }
             let before = sizes(data)?;
-            let compaction = prof_data(place, data, "compact")?;
-            prof_data(place, data, "check")?;
+            let compaction = prof_data(paths, data, "compact")?;
+            prof_data(paths, data, "check")?;
             stages.push(Stage {
                 hours,
                 recordings: fleet.hosts * hours * 60,
@@ -212,7 +212,7 @@ impl<'a> Trial<'a> {
                     sizes: before,
                 }),
                 sizes: sizes(data)?,
-                answers: ask_all(place, data, fleet.engines, &expected)?,
+                answers: ask_all(paths, data, fleet.engines, &expected)?,
                 functions: expected.len(),
             });
         }
@@ -246,12 +246,12 @@ impl<'a> Trial<'a> {
     /// Pushes an hour of a machine; returns the usage.
     fn push(&self, data: &Path, host: u64, hour: u64, chosen: &[usize]) -> Result<Usage> {
         const SECOND: u64 = 1_000_000_000;
-        let place = self.place;
-        let folder = place.folder.join("minutes");
+        let paths = self.paths;
+        let folder = paths.folder.join("minutes");
         fs::create_dir_all(&folder)?;
         let today = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() / 86_400 * 86_400;
         let begin = Duration::from_secs(today - 86_400 + hour * 3600).as_nanos() as u64;
-        let mut words = vec![place.fleet.clone().into_os_string()];
+        let mut words = vec![paths.fleet.clone().into_os_string()];
         words.extend(["push", "--service"].map(Into::into));
         words.push(format!("service-{}", host % SERVICES).into());
         words.extend(["--host".into(), format!("host-{host:03}").into()]);
@@ -263,11 +263,11 @@ impl<'a> Trial<'a> {
             words.push(path.into());
         }
         words.push(data.into());
-        Ok(place.stopwatch.measure(&place.folder, words)?.0)
+        Ok(paths.stopwatch.measure(&paths.folder, words)?.0)
     }
 }
 
-fn prepare(options: &Options) -> Result<Place> {
+fn prepare(options: &Options) -> Result<Paths> {
     let target = workspace::target_directory()?;
     let folder = target.join("fleet-trial");
     fs::create_dir_all(&folder)?;
@@ -277,7 +277,7 @@ fn prepare(options: &Options) -> Result<Place> {
         .unwrap_or_else(|| target.join("release/prof"));
     let prof = fs::canonicalize(&prof).with_context(|| format!("no {}", prof.display()))?;
     let python = options.python.clone();
-    Ok(Place {
+    Ok(Paths {
         stopwatch: Stopwatch::build(&folder)?,
         fleet: prof.with_file_name("prof-fleet"),
         python: python.unwrap_or_else(|| target.join("python/bin/python3")),
@@ -287,9 +287,9 @@ fn prepare(options: &Options) -> Result<Place> {
 }
 
 /// Ten minutes of this machine, as recordings of a minute each.
-fn record(place: &Place) -> Result<PathBuf> {
-    let spool = place.folder.join("spool");
-    let mut collect = Command::new(&place.fleet);
+fn record(paths: &Paths) -> Result<PathBuf> {
+    let spool = paths.folder.join("spool");
+    let mut collect = Command::new(&paths.fleet);
     collect.args([
         "collect",
         "--service",
@@ -303,8 +303,8 @@ fn record(place: &Place) -> Result<PathBuf> {
 }
 
 /// The samples of a recording and the own weights of its functions, as `prof report` has them.
-fn reported(place: &Place, recording: &Path) -> Result<(u64, Sums)> {
-    let mut report = Command::new(&place.prof);
+fn reported(paths: &Paths, recording: &Path) -> Result<(u64, Sums)> {
+    let mut report = Command::new(&paths.prof);
     report.args(["report", "--json", "-", "-i"]).arg(recording);
     let json: Value = serde_json::from_str(&process::output(&mut report)?)?;
     let samples = json["total"]["samples"].as_u64();
@@ -329,14 +329,14 @@ fn choose(host: u64, hour: u64, count: usize) -> Vec<usize> {
         .collect()
 }
 
-fn prof_data(place: &Place, data: &Path, verb: &str) -> Result<Usage> {
+fn prof_data(paths: &Paths, data: &Path, verb: &str) -> Result<Usage> {
     let words = [
-        place.fleet.as_os_str(),
+        paths.fleet.as_os_str(),
         "data".as_ref(),
         verb.as_ref(),
         data.as_os_str(),
     ];
-    Ok(place.stopwatch.measure(&place.folder, words)?.0)
+    Ok(paths.stopwatch.measure(&paths.folder, words)?.0)
 }
 
 /// Bytes of each table.
@@ -359,15 +359,15 @@ fn sizes(data: &Path) -> Result<Vec<u64>> {
 }
 
 /// Asks those of the engines that there are.
-fn ask_all(place: &Place, data: &Path, engines: &[Engine], expected: &Sums) -> Result<Vec<Answer>> {
+fn ask_all(paths: &Paths, data: &Path, engines: &[Engine], expected: &Sums) -> Result<Vec<Answer>> {
     let engines = engines
         .iter()
-        .filter(|engine| engine.is_there(&place.python));
+        .filter(|engine| engine.is_there(&paths.python));
     let mut answers: Vec<Answer> = Vec::new();
     let mut first = None;
     for engine in engines {
         println!("asking {}", engine.name);
-        let (answer, totals) = engine.ask(place, data, expected, first.as_ref())?;
+        let (answer, totals) = engine.ask(paths, data, expected, first.as_ref())?;
         first.get_or_insert(totals);
         answers.push(answer);
     }

@@ -3,9 +3,9 @@
 //! Each program runs for several lengths, alone and recorded, in turn. Each cost is a line through
 //! the measurements: its slope is the cost per second of the program, its intercept the fixed cost.
 
-mod line;
 mod page;
 mod program;
+mod regression;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,9 +14,9 @@ use anyhow::{Context, Result, ensure};
 
 use super::profiler::{self, Counts, Kind, Profiler};
 use super::stopwatch::{self, Usage};
-use super::{Options, Place, machine, median, wholeness};
-use line::Line;
+use super::{Options, Paths, machine, median, wholeness};
 use program::Program;
+use regression::Regression;
 
 /// One recording.
 struct Run {
@@ -32,8 +32,8 @@ struct Costs {
     hertz: u32,
     profiler: &'static str,
     /// The profiler's CPU seconds.
-    own_cpu: Line,
-    wakeups: Line,
+    own_cpu: Regression,
+    wakeups: Regression,
     /// The program's CPU seconds and wall time, as multiples of those without a profiler.
     target_cpu: f64,
     wall: f64,
@@ -47,7 +47,7 @@ struct Costs {
 }
 
 /// Measures, and writes the page.
-pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
+pub(super) fn measure_all(paths: &Paths, options: &Options) -> Result<()> {
     ensure!(options.lengths.len() > 1, "a slope needs two lengths");
     let programs = program::all(&options.only);
     ensure!(
@@ -57,21 +57,21 @@ pub(super) fn measure_all(place: &Place, options: &Options) -> Result<()> {
     );
     let mut all = Vec::new();
     for program in &programs {
-        let per_second = program.per_second(place)?;
+        let per_second = program.per_second(paths)?;
         for &hertz in &options.rates {
-            all.extend(measure(place, program, (per_second, hertz), options)?);
+            all.extend(measure(paths, program, (per_second, hertz), options)?);
         }
     }
     page::write(&all, options)
 }
 
 fn measure(
-    place: &Place,
+    paths: &Paths,
     program: &Program,
     (per_second, hertz): (f64, u32),
     options: &Options,
 ) -> Result<Vec<Costs>> {
-    let profilers = profiler::available(place, hertz, program.wide, options.allow_sysctl);
+    let profilers = profiler::available(paths, hertz, program.wide, options.allow_sysctl);
     let mut bare: Vec<Vec<Usage>> = options.lengths.iter().map(|_| Vec::new()).collect();
     let mut runs: Vec<Vec<Vec<Run>>> = profilers
         .iter()
@@ -83,11 +83,11 @@ fn measure(
                 "{} at {hertz} Hz for {seconds} s: {repetition} of {}",
                 program.name, options.repetitions
             );
-            let command = program.command(place, (seconds * per_second) as u64)?;
-            let alone = place.stopwatch.measure(&place.directory, &command)?.0;
+            let command = program.command(paths, (seconds * per_second) as u64)?;
+            let alone = paths.stopwatch.measure(&paths.directory, &command)?.0;
             bare[index].push(alone);
             for (profiler, runs) in profilers.iter().zip(&mut runs) {
-                let run = record(place, &command, profiler)
+                let run = record(paths, &command, profiler)
                     .with_context(|| format!("{} on {}", profiler.name, program.name))?;
                 runs[index].push(run);
             }
@@ -102,8 +102,8 @@ fn measure(
                     .iter()
                     .copied()
                     .fold(f64::INFINITY, f64::min);
-                let command = program.command(place, (shortest * per_second) as u64)?;
-                whole(place, &command, profiler)?
+                let command = program.command(paths, (shortest * per_second) as u64)?;
+                whole(paths, &command, profiler)?
             }
             false => None,
         };
@@ -120,9 +120,9 @@ fn measure(
     Ok(all)
 }
 
-fn record(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<Run> {
-    let (all, target, said) = run(place, command, profiler)?;
-    let file = profiler.recording(&place.directory);
+fn record(paths: &Paths, command: &[PathBuf], profiler: &Profiler) -> Result<Run> {
+    let (all, target, said) = run(paths, command, profiler)?;
+    let file = profiler.recording(&paths.directory);
     let run = Run {
         target,
         own: Usage {
@@ -130,30 +130,30 @@ fn record(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<Run
             switches: all.switches.saturating_sub(target.switches),
             ..all
         },
-        counts: profiler.count(&place.directory, &said)?,
+        counts: profiler.count(&paths.directory, &said)?,
     };
     std::fs::remove_file(&file)?;
     Ok(run)
 }
 
-fn whole(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<Option<f64>> {
-    run(place, command, profiler)?;
-    let file = profiler.recording(&place.directory);
+fn whole(paths: &Paths, command: &[PathBuf], profiler: &Profiler) -> Result<Option<f64>> {
+    run(paths, command, profiler)?;
+    let file = profiler.recording(&paths.directory);
     let share = wholeness::of_recording(&file)?;
     std::fs::remove_file(&file)?;
     Ok(share)
 }
 
 /// Records; returns the total usage, the program's usage, and the profiler's output.
-fn run(place: &Place, command: &[PathBuf], profiler: &Profiler) -> Result<(Usage, Usage, String)> {
+fn run(paths: &Paths, command: &[PathBuf], profiler: &Profiler) -> Result<(Usage, Usage, String)> {
     let _paranoid = match profiler.kind {
         Kind::Samply => Some(machine::lower_paranoid()?),
         Kind::Prof | Kind::Perf | Kind::Counter => None,
     };
-    let inner = place.directory.join("inner.usage");
-    let target = place.stopwatch.before(&inner).into_iter();
+    let inner = paths.directory.join("inner.usage");
+    let target = paths.stopwatch.before(&inner).into_iter();
     let words = profiler.around(target.chain(command.iter().cloned()));
-    let (all, said) = place.stopwatch.measure(&place.directory, words)?;
+    let (all, said) = paths.stopwatch.measure(&paths.directory, words)?;
     Ok((all, stopwatch::read(&inner)?, said))
 }
 
@@ -165,13 +165,13 @@ fn costs(bare: &[Vec<Usage>], runs: &[Vec<Run>]) -> Costs {
         .collect();
     let line = |of: fn(&Run) -> f64| {
         let points = lengths.iter().zip(runs);
-        Line::through(
+        Regression::through(
             points.flat_map(|(&length, runs)| runs.iter().map(move |run| (length, of(run)))),
         )
     };
     let alone = |of: fn(&Usage) -> Duration| {
         let points = lengths.iter().zip(bare);
-        Line::through(points.flat_map(|(&length, usages)| {
+        Regression::through(points.flat_map(|(&length, usages)| {
             usages
                 .iter()
                 .map(move |usage| (length, of(usage).as_secs_f64()))

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::super::Place;
+use super::super::Paths;
 use crate::{process, workspace};
 
 /// A program with its arguments.
@@ -111,7 +111,7 @@ pub(super) fn all(only: &str) -> Vec<Program> {
 
 impl Program {
     /// The command for this amount of work.
-    pub(super) fn command(&self, place: &Place, count: u64) -> Result<Vec<PathBuf>> {
+    pub(super) fn command(&self, paths: &Paths, count: u64) -> Result<Vec<PathBuf>> {
         let count_text = count.to_string();
         match &self.work {
             Work::Words(words) | Work::Milliseconds(words) => {
@@ -119,19 +119,19 @@ impl Program {
                 Ok(words.map(PathBuf::from).collect())
             }
             Work::Compilation(compiler) => {
-                let file = written(place, &format!("functions-{count}.c"), || c_source(count))?;
+                let file = written(paths, &format!("functions-{count}.c"), || c_source(count))?;
                 let options = ["-O2", "-c", "-o", "/dev/null"];
                 Ok(words(compiler, &options, [file]))
             }
             Work::RustCompilation(compiler) => {
-                let file = written(place, &format!("functions_{count}.rs"), || {
+                let file = written(paths, &format!("functions_{count}.rs"), || {
                     rust_source(count)
                 })?;
                 let options = ["-O", "--crate-type=lib", "--emit=obj", "-o", "/dev/null"];
                 Ok(words(compiler, &options, [file]))
             }
             Work::Search(ripgrep) => {
-                let file = written(place, "searched.c", || c_source(20_000))?;
+                let file = written(paths, "searched.c", || c_source(20_000))?;
                 let options = ["--threads=2", "--count", r"keys\[[ij]\] .*\d+[13579]\b.*;"];
                 let files = (0..count).map(|_| file.clone());
                 Ok(words(ripgrep, &options, files))
@@ -140,15 +140,15 @@ impl Program {
     }
 
     /// How much there is to do in a second on this machine.
-    pub(super) fn per_second(&self, place: &Place) -> Result<f64> {
+    pub(super) fn per_second(&self, paths: &Paths) -> Result<f64> {
         const LONG: Duration = Duration::from_millis(700);
         if matches!(self.work, Work::Milliseconds(_)) {
             return Ok(1000.0);
         }
         let mut count = 16;
         loop {
-            let command = self.command(place, count)?;
-            let wall = place.stopwatch.measure(&place.directory, command)?.0.wall;
+            let command = self.command(paths, count)?;
+            let wall = paths.stopwatch.measure(&paths.directory, command)?.0.wall;
             if wall >= LONG {
                 return Ok(count as f64 / wall.as_secs_f64());
             }
@@ -176,8 +176,8 @@ fn words(
 }
 
 /// A file of this name, which is written unless it is there.
-fn written(place: &Place, name: &str, text: impl FnOnce() -> String) -> Result<PathBuf> {
-    let file = place.directory.join(name);
+fn written(paths: &Paths, name: &str, text: impl FnOnce() -> String) -> Result<PathBuf> {
+    let file = paths.directory.join(name);
     if !file.exists() {
         std::fs::write(&file, text())
             .with_context(|| format!("cannot write {}", file.display()))?;

@@ -2,12 +2,12 @@
 
 /// `y = fixed + slope * x`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct Regression {
     pub(super) slope: f64,
     pub(super) fixed: f64,
 }
 
-impl Line {
+impl Regression {
     /// The line with the least squared distances to the points `(x, y)`.
     pub(super) fn through(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let points: Vec<(f64, f64)> = points.into_iter().collect();
@@ -29,12 +29,15 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use super::Line;
+    use super::Regression;
 
     #[test]
     fn lines_go_through_or_between_points() {
         let check = |points: &[(f64, f64)], slope, fixed| {
-            assert_eq!(Line::through(points.iter().copied()), Line { slope, fixed });
+            assert_eq!(
+                Regression::through(points.iter().copied()),
+                Regression { slope, fixed }
+            );
         };
         check(&[(2.0, 3.0), (6.0, 5.0)], 0.5, 2.0);
         check(&[(1.0, 1.0), (1.0, 3.0), (3.0, 5.0), (3.0, 7.0)], 2.0, 0.0);
