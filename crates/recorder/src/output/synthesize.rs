@@ -62,18 +62,30 @@ fn exited(pid: Pid) -> Record<'static> {
 #[derive(Debug, Default)]
 pub(crate) struct BuildIds(HashMap<((u32, u32), u64), Option<BuildId>>);
 
-/// Passes MMAP2 records of a process's code to `each`: of the mappings that are `accept`, by start,
-/// end, offset and inode.
+/// A mapping, as far as needed to recognize it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct MappingKey {
+    addresses: Range<u64>,
+    file_offset: u64,
+    inode: u64,
+}
+
+/// Passes MMAP2 records of a process's code to `each`: of those mappings that `accept` returns true
+/// for.
 pub(crate) fn mappings(
     pid: Pid,
     ids: &mut BuildIds,
-    mut accept: impl FnMut((u64, u64, u64, u64)) -> bool,
+    mut accept: impl FnMut(MappingKey) -> bool,
     each: &mut dyn FnMut(&Record<'_>),
 ) {
     let maps = Task::of(pid).maps().unwrap_or_default();
     for entry in maps.iter().filter(|entry| entry.permissions.executable()) {
-        let Range { start, end } = entry.addresses;
-        if accept((start, end, entry.file_offset, entry.inode)) {
+        let key = MappingKey {
+            addresses: entry.addresses.clone(),
+            file_offset: entry.file_offset,
+            inode: entry.inode,
+        };
+        if accept(key) {
             let file = (entry.device, entry.inode);
             let id = ids.0.entry(file).or_insert_with(|| mapped_id(pid, &entry));
             each(&Record::Mmap(mmap(pid, &entry, *id)));

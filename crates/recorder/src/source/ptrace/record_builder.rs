@@ -12,7 +12,7 @@ use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 use super::PtraceSampler;
 use crate::live::python::{Meanwhile, PythonReader};
 use crate::live::readings::LiveReading;
-use crate::output::synthesize::{self, BuildIds};
+use crate::output::synthesize::{self, BuildIds, MappingKey};
 use crate::queue::message::{PythonReading, SampledThread};
 
 /// Encodes records for the session, which treats them like those of a ring.
@@ -25,9 +25,6 @@ pub(super) struct RecordBuilder {
     /// The name of a program that runs without its privileges.
     pub(super) unprivileged: Option<Box<str>>,
 }
-
-/// A mapping, as far as needed to recognize it.
-pub(super) type Mapped = (u64, u64, u64, u64);
 
 /// A thread's state when it was stopped.
 pub(super) struct ThreadSample<'a> {
@@ -82,12 +79,13 @@ impl RecordBuilder {
 
     /// Reports the mappings that are not among the `known` ones, and replaces these by all current
     /// ones.
-    pub(super) fn mapped(&mut self, pid: Pid, known: &mut HashSet<Mapped>) {
+    pub(super) fn mapped(&mut self, pid: Pid, known: &mut HashSet<MappingKey>) {
         let mut now = HashSet::with_capacity(known.len());
         let (out, attr) = (&mut self.out, &self.attr);
-        let is_new = |mapped: Mapped| {
-            now.insert(mapped);
-            !known.contains(&mapped)
+        let is_new = |mapping: MappingKey| {
+            let is_new = !known.contains(&mapping);
+            now.insert(mapping);
+            is_new
         };
         let mut ids = BuildIds::default();
         synthesize::mappings(pid, &mut ids, is_new, &mut |record| {

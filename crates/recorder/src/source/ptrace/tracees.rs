@@ -8,8 +8,9 @@ use prof_model::{Pid, Tid};
 use prof_procfs::Task;
 
 use super::frame_pointers::FramePointers;
-use super::record_builder::{Mapped, RecordBuilder, ThreadSample};
+use super::record_builder::{RecordBuilder, ThreadSample};
 use super::tracer_cpu::TracerCpu;
+use crate::output::synthesize::MappingKey;
 
 /// The state of all targets.
 pub(super) struct Tracees {
@@ -69,7 +70,7 @@ struct Process {
     /// The size of its address space, and its page faults: with neither changed, it runs no code
     /// of a new mapping.
     memory: (u64, u64),
-    mapped: HashSet<Mapped>,
+    mapped: HashSet<MappingKey>,
 }
 
 impl Tracees {
