@@ -37,7 +37,7 @@ pub struct UnreachedProgram {
 
 impl ProbedPrograms {
     /// The most programs that are kept.
-    pub const MAX_PROGRAMS: usize = 100;
+    const MAX_PROGRAMS: usize = 100;
 
     /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Self) {

@@ -26,10 +26,10 @@ pub enum RegisterAbi {
 
 impl UserRegisters {
     /// The number of registers of the largest supported architecture (aarch64: x0-x30, sp, pc).
-    pub const CAPACITY: usize = 33;
+    const CAPACITY: usize = 33;
 
-    /// The registers of `mask`, lowest number first. `None` if there are more than
-    /// [`CAPACITY`](Self::CAPACITY) or fewer values than bits in the mask.
+    /// The registers of `mask`, lowest number first. `None` if there are more
+    /// than any architecture has, or fewer values than bits in the mask.
     pub fn new(abi: RegisterAbi, mask: u64, values: impl IntoIterator<Item = u64>) -> Option<Self> {
         let count = mask.count_ones() as usize;
         let mut registers = Self {

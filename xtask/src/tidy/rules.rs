@@ -148,7 +148,7 @@ mod tests {
         let long = "\n".repeat(MOST_LINES + 1);
         let what = "crates/model/src/a.rs: 401 lines before the tests: at most 400 are allowed";
         check("crates/model/src/a.rs", &long, &[what]);
-        let tests = format!("fn f() {{}}\n#[cfg(test)]\n{long}");
+        let tests = format!("fn f() {{}}\n#[cfg(test)]\nmod tests {{\n{long}}}\n");
         check("crates/model/src/a.rs", &tests, &[]);
         check("tests/tests/a.rs", &long, &[]);
     }
@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn libraries_may_print_in_their_tests_only_and_binaries_anywhere() {
-        let text = "fn f() {\n    print!(\"\");\n}\n#[cfg(test)]\nfn g() {\n    println!();\n}\n";
+        let text =
+            "fn f() {\n    print!(\"\");\n}\n#[cfg(test)]\nmod tests {\n    println!();\n}\n";
         let what = "crates/model/src/a.rs:2: print! in a library: only binaries print";
         check("crates/model/src/a.rs", text, &[what]);
         check("crates/prof/src/main_loop.rs", text, &[]);

@@ -34,8 +34,12 @@ impl Source {
 
     /// How many lines come before the unit tests.
     pub(super) fn lines_before_tests(&self) -> usize {
-        let is_tests = |line: &String| line.trim() == "#[cfg(test)]";
-        let first = self.code.iter().position(is_tests);
+        // Neither those in another file (`mod tests;`) nor a function for tests.
+        let is_tests = |lines: &[String]| {
+            let is_module = lines[1].contains("mod ") && lines[1].trim_end().ends_with(['{', '}']);
+            lines[0].trim_end() == "#[cfg(test)]" && is_module
+        };
+        let first = self.code.windows(2).position(is_tests);
         first.unwrap_or(self.code.len())
     }
 }
@@ -185,5 +189,8 @@ mod tests {
             "fn f() {}\n// #[cfg(test)]\n\n#[cfg(test)]\nmod tests {}\n",
         );
         assert_eq!((source.lines_before_tests(), source.lines.len()), (3, 5));
+        let others = "#[cfg(test)]\nmod tests;\nimpl A {\n    #[cfg(test)]\n    fn f() {}\n}\n";
+        let source = Source::new("a.rs", others);
+        assert_eq!(source.lines_before_tests(), 6);
     }
 }

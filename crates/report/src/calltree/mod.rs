@@ -101,7 +101,7 @@ pub struct CallTree<'p> {
 
 impl Node {
     /// Whether it was read from live memory in most of its samples.
-    pub fn is_remote_read(&self) -> bool {
+    pub(crate) fn is_remote_read(&self) -> bool {
         self.remote_read > self.total.samples / 2
     }
 }
@@ -118,7 +118,7 @@ impl NodeId {
 
 impl<'p> CallTree<'p> {
     /// Whether children are callers, not callees.
-    pub fn is_upside_down(&self) -> bool {
+    pub(crate) fn is_upside_down(&self) -> bool {
         self.upside_down.is_some()
     }
 

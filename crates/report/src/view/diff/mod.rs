@@ -94,7 +94,7 @@ pub struct Side {
 ///
 /// It covers the noise of sampling only; other differences between runs show only in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Certainty {
+pub(crate) enum Certainty {
     /// Chance alone would do this in more than 5 of 100 pairs of recordings.
     Noise,
     /// In 5 of 100 or fewer.
