@@ -218,6 +218,7 @@ impl Trial {
         let mut text = format!(
             "# Accuracy of `prof ci`\n\n\
              Written by `cargo xtask ci-trial`: {}. {}; load at the end: {}.\n\
+             Measured build: {}.\n\
              Each pair is {} runs of a quarter of a second on either side, at 4,999 Hz, in turn \
              (`--versus`) or\none group after the other (`--save-baseline`). An alarm is \
              exit status 3 at the default limits.\n\n\
@@ -225,6 +226,7 @@ impl Trial {
             bench::date(),
             bench::description(),
             load(),
+            bench::measured_build(options.prof.as_deref()),
             options.repeat,
         );
         for (kind, runs) in [(Kind::Same, "in turn"), (Kind::Stored, "grouped")] {

@@ -108,7 +108,11 @@ fn page(options: &Options, looks: &[Look], runs: &str) -> Result<String> {
         machine::date(),
         machine::description()
     )?;
-    writeln!(page, "Measured build: {}.", machine::build(options))?;
+    writeln!(
+        page,
+        "Measured build: {}.",
+        machine::measured_build(options.prof.as_deref())
+    )?;
     let (first, last) = (&looks[0], &looks[looks.len() - 1]);
     let seconds = last.usage.time - first.usage.time;
     let minutes = seconds / 60.0;

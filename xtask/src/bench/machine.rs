@@ -1,11 +1,11 @@
 //! The machine that measures: its description, and the settings that change meanwhile.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::Options;
 use crate::{process, workspace};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
@@ -106,8 +106,8 @@ pub(crate) fn description() -> String {
 }
 
 /// Which build is measured: the checkout's commit, or the file that was given.
-pub(super) fn build(options: &Options) -> String {
-    if let Some(prof) = &options.prof {
+pub(crate) fn measured_build(prof: Option<&Path>) -> String {
+    if let Some(prof) = prof {
         return format!("`{}`, as it was given", prof.display());
     }
     let mut git = Command::new("git");

@@ -34,7 +34,11 @@ pub(super) fn page(
         machine::date()
     )?;
     writeln!(page, "{}.", machine::description())?;
-    writeln!(page, "Measured build: {}.", machine::build(options))?;
+    writeln!(
+        page,
+        "Measured build: {}.",
+        machine::measured_build(options.prof.as_deref())
+    )?;
     writeln!(page, "Written by `cargo xtask bench`.")?;
     writeln!(
         page,

@@ -26,7 +26,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::{process, workspace};
-pub(crate) use machine::{date, description};
+pub(crate) use machine::{date, description, measured_build};
 pub(crate) use profiler::counts_of_prof;
 pub(crate) use stopwatch::{Stopwatch, Usage};
 

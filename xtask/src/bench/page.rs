@@ -206,7 +206,7 @@ fn head(options: &Options) -> String {
          is of one thread, has rows and the first thread has its graph.\n",
         machine::date(),
         machine::description(),
-        machine::build(options),
+        machine::measured_build(options.prof.as_deref()),
         options.repetitions,
     )
 }

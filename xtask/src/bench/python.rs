@@ -137,7 +137,7 @@ fn page(paths: &Paths, options: &Options, python: &Path) -> Result<String> {
          one, another one, or none.\n",
         machine::date(),
         machine::description(),
-        machine::build(options),
+        machine::measured_build(options.prof.as_deref()),
         version.trim(),
         python.display(),
         options.repetitions,

@@ -63,7 +63,7 @@ pub(super) fn measure_all(paths: &Paths, options: &Options) -> Result<()> {
          | program | user | Hz | whole | sampled |\n| --- | --- | ---: | ---: | ---: |\n",
         machine::date(),
         machine::description(),
-        machine::build(options),
+        machine::measured_build(options.prof.as_deref()),
         options.repetitions,
     );
     for case in &cases {

@@ -238,7 +238,7 @@ fn head(file: &Path, samples: u64, options: &Options) -> Result<String> {
          script and inferno.\n\n",
         machine::date(),
         machine::description(),
-        machine::build(options),
+        machine::measured_build(options.prof.as_deref()),
         options.repetitions,
         thousands(samples as f64),
         thousands(std::fs::metadata(file)?.len() as f64 / 1e6),

@@ -143,7 +143,11 @@ fn page(options: &Options, all: &[Watched<'_>], busy: f64) -> Result<String> {
         machine::date(),
         machine::description()
     )?;
-    writeln!(page, "Measured build: {}.", machine::build(options))?;
+    writeln!(
+        page,
+        "Measured build: {}.",
+        machine::measured_build(options.prof.as_deref())
+    )?;
     writeln!(
         page,
         "All watch all CPUs, each on a terminal of its own, side by side for {} minutes in which\n\

@@ -15,9 +15,10 @@ pub(super) fn page(options: &Options, bases: usize, stages: &Stages) -> Result<S
     let mut page = String::from("# A data set of many machines\n\n");
     writeln!(
         page,
-        "Written by `cargo xtask fleet-trial`: {}. {}.\n",
+        "Written by `cargo xtask fleet-trial`: {}. {}.\nMeasured build: {}.\n",
         bench::date(),
-        bench::description()
+        bench::description(),
+        bench::measured_build(options.prof.as_deref()),
     )?;
     writeln!(
         page,

@@ -97,7 +97,7 @@ fn row(costs: &Costs, options: &Options) -> String {
         costs
             .lost
             .map_or_else(|| "not reported".into(), |lost| lost.to_string()),
-        machine::build(options),
+        machine::measured_build(options.prof.as_deref()),
         lengths.join("/"),
         options.repetitions,
         machine::date(),
