@@ -13,6 +13,8 @@ pub(super) struct Results<'a> {
     pub(super) drawn: &'a [Vec<Drawing>],
     /// The section about events.
     pub(super) events: &'a str,
+    /// The section about framehop.
+    pub(super) second_opinion: &'a str,
 }
 
 /// The whole page.
@@ -53,6 +55,7 @@ pub(super) fn page(
         writeln!(page, "- **{}**: {}", workload.name, workload.about)?;
     }
     writeln!(page, "{}", results.events)?;
+    page += results.second_opinion;
     drawing_section(&mut page, workloads, results.drawn)?;
     writeln!(page, "## Commands\n\n```sh")?;
     writeln!(page, "prof report --flamegraph prof.svg")?;

@@ -13,6 +13,7 @@ mod profiler;
 mod python;
 mod rates;
 mod scale;
+mod second_opinion;
 mod steady;
 mod stopwatch;
 mod top;
@@ -171,6 +172,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let results = markdown::Results {
         drawn: &drawn,
         events: &events,
+        second_opinion: &second_opinion::section(&paths, &workloads)?,
     };
     let text = markdown::page(&workloads, &results, options)?;
     std::fs::write(workspace::root().join(&options.output), &text)
