@@ -1,6 +1,6 @@
 //! Why an event cannot be counted.
 
-use prof_events::counting::{Circumstances, Prober, why_not};
+use prof_events::counting::{Prober, RefusalFacts, why_not};
 use prof_events::parsing::{Catalog, EventSpec};
 use prof_events::system::System;
 use rustix::io::Errno;
@@ -26,14 +26,14 @@ pub(crate) fn of_event(spec: &EventSpec, errno: Errno, target: &Target) -> OpenE
             };
         }
     };
-    let circumstances = Circumstances {
+    let facts = RefusalFacts {
         system_wide: target.is_system_wide(),
         attach: matches!(target, Target::Thread(_) | Target::Process(_)),
-        ..Prober::new(&Catalog::system(), &system).circumstances()
+        ..Prober::new(&Catalog::system(), &system).facts()
     };
     OpenError::Refused {
         event: spec.to_string(),
         errno,
-        reason: why_not(spec, errno, circumstances),
+        reason: why_not(spec, errno, facts),
     }
 }

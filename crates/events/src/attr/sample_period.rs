@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paces() {
+    fn periods_and_frequencies() {
         let check = |hertz, expected: Option<(u64, u64)>| {
             let sample_period = SamplePeriod::new(1_000_000_000, hertz, SamplePeriod::HIGHEST_RATE)
                 .map(|sample_period| (sample_period.period, sample_period.shortest));

@@ -24,6 +24,6 @@ pub use cgroup::{CgroupError, find_cgroup};
 pub use page::{UserCount, UserPage};
 pub use probe::{Ability, Answer, Prober};
 pub use raw::{GroupCount, Place, RawCount, RawCounter};
-pub use reason::{Circumstances, why_not};
+pub use reason::{RefusalFacts, why_not};
 pub use threads::{ThreadCount, ThreadCounters, ThreadCountersError};
 pub use usage::Usage;

@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::attr::{AttrOptions, attr};
 use super::raw::{Place, RawCounter};
-use super::reason::{Circumstances, why_not};
+use super::reason::{RefusalFacts, why_not};
 use crate::parsing::{Catalog, EventSpec, Family};
 use crate::permission::Rights;
 use crate::system::Privileges;
@@ -42,7 +42,7 @@ pub struct Ability {
 /// Opens events to see whether they open, and closes them again.
 #[derive(Clone, Debug)]
 pub struct Prober {
-    circumstances: Circumstances,
+    facts: RefusalFacts,
     cpu: u32,
 }
 
@@ -50,7 +50,7 @@ impl Prober {
     /// For this machine and this user.
     pub fn new(catalog: &Catalog, system: &System) -> Self {
         Self {
-            circumstances: Circumstances {
+            facts: RefusalFacts {
                 rights: Rights::of(&Privileges::read().unwrap_or_default(), system),
                 hardware: has_hardware(catalog),
                 system_wide: false,
@@ -61,8 +61,8 @@ impl Prober {
     }
 
     /// The facts that the reasons for refusals depend on.
-    pub fn circumstances(&self) -> Circumstances {
-        self.circumstances
+    pub fn facts(&self) -> RefusalFacts {
+        self.facts
     }
 
     /// Whether the event can be counted and sampled here.
@@ -98,11 +98,11 @@ impl Prober {
             Err(errno) => {
                 let system_wide = spec.cpus.is_some();
                 let errno = if system_wide { errno } else { refused };
-                let circumstances = Circumstances {
+                let facts = RefusalFacts {
                     system_wide,
-                    ..self.circumstances
+                    ..self.facts
                 };
-                Answer::No(why(spec, errno, circumstances, purpose))
+                Answer::No(why(spec, errno, facts, purpose))
             }
         }
     }
@@ -114,14 +114,14 @@ enum Purpose {
     Sample,
 }
 
-fn why(spec: &EventSpec, errno: Errno, circumstances: Circumstances, purpose: Purpose) -> String {
+fn why(spec: &EventSpec, errno: Errno, facts: RefusalFacts, purpose: Purpose) -> String {
     match errno {
         Errno::OPNOTSUPP | Errno::INVAL
             if purpose == Purpose::Sample && spec.family.is_hardware() =>
         {
             "it cannot interrupt the CPU: it can be counted, not sampled".into()
         }
-        errno => why_not(spec, errno, circumstances),
+        errno => why_not(spec, errno, facts),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::permission::{Refusal, Rights, Subject};
 
 /// The facts that the reason depends on, besides the event and the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Circumstances {
+pub struct RefusalFacts {
     /// Our rights.
     pub rights: Rights,
     /// Whether the kernel knows any counters of the CPUs (a PMU of theirs in sysfs).
@@ -21,23 +21,21 @@ pub struct Circumstances {
 
 /// Why the kernel refused to open the event, as the end of a sentence, with the remedy if there
 /// is one.
-pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> String {
+pub fn why_not(spec: &EventSpec, errno: Errno, facts: RefusalFacts) -> String {
     match errno {
-        Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO => {
-            unavailable(spec, circumstances)
-        }
+        Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV | Errno::NXIO => unavailable(spec, facts),
         Errno::ACCESS | Errno::PERM => {
             let refusal = Refusal {
                 errno,
-                rights: circumstances.rights,
+                rights: facts.rights,
                 subject: Subject::of(spec),
-                system_wide: circumstances.system_wide,
-                attach: circumstances.attach,
+                system_wide: facts.system_wide,
+                attach: facts.attach,
             };
             refusal.permission()
         }
         Errno::SRCH => "the process does not exist, or has ended".into(),
-        Errno::NOSYS => circumstances.rights.no_system_call(),
+        Errno::NOSYS => facts.rights.no_system_call(),
         Errno::MFILE | Errno::NFILE => {
             "each event needs a file descriptor for each thread or CPU: raise the limit with \
              `ulimit -n`"
@@ -48,22 +46,22 @@ pub fn why_not(spec: &EventSpec, errno: Errno, circumstances: Circumstances) -> 
                 .into()
         }
         Errno::NOSPC => "all breakpoint registers of the CPU are in use".into(),
-        Errno::INVAL => invalid(spec, circumstances),
+        Errno::INVAL => invalid(spec, facts),
         Errno::TOOBIG => "the kernel is too old for this event".into(),
         _ => format!("the kernel answers: {errno}"),
     }
 }
 
-fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
+fn unavailable(spec: &EventSpec, facts: RefusalFacts) -> String {
     match spec.family {
-        _ if circumstances.hardware && matches!(spec.modifiers.precise, Precise::Level(1..)) => {
+        _ if facts.hardware && matches!(spec.modifiers.precise, Precise::Level(1..)) => {
             "this CPU cannot locate the event so precisely: use fewer p, or none".into()
         }
         // The kernel gives such a type to other PMUs than those of the CPUs.
         Family::Raw if spec.encoding.kind >= sys::PERF_TYPE_MAX => {
             "no PMU has that type, or it does not have that event".into()
         }
-        Family::Hardware | Family::Cache | Family::Raw if !circumstances.hardware => {
+        Family::Hardware | Family::Cache | Family::Raw if !facts.hardware => {
             "this machine has no hardware counters (virtual machines often hide them); software \
              events such as task-clock work"
                 .into()
@@ -77,13 +75,13 @@ fn unavailable(spec: &EventSpec, circumstances: Circumstances) -> String {
     }
 }
 
-fn invalid(spec: &EventSpec, circumstances: Circumstances) -> String {
+fn invalid(spec: &EventSpec, facts: RefusalFacts) -> String {
     let modifiers = spec.modifiers;
-    if spec.cpus.is_some() && !circumstances.system_wide {
+    if spec.cpus.is_some() && !facts.system_wide {
         return "it counts on whole CPUs only, not in threads: use -a".into();
     }
     match spec.family {
-        Family::Cache => unavailable(spec, circumstances),
+        Family::Cache => unavailable(spec, facts),
         Family::Uprobe | Family::Uretprobe => {
             "no instruction begins at this offset, or the file is on a file system without uprobes"
                 .into()
@@ -109,7 +107,7 @@ mod tests {
     use super::*;
     use crate::parsing::Catalog;
 
-    const USER: Circumstances = Circumstances {
+    const USER: RefusalFacts = RefusalFacts {
         rights: Rights {
             paranoid: 2,
             capable: false,
@@ -121,25 +119,25 @@ mod tests {
         attach: false,
     };
 
-    fn check(event: &str, errno: Errno, circumstances: Circumstances, expected: &str) {
+    fn check(event: &str, errno: Errno, facts: RefusalFacts, expected: &str) {
         let groups = Catalog::system().parse(event).unwrap();
-        let text = why_not(&groups[0].events[0], errno, circumstances);
+        let text = why_not(&groups[0].events[0], errno, facts);
         assert!(text.contains(expected), "{event}: {text}");
     }
 
     #[test]
     fn the_reason_fits_the_event_and_the_user() {
-        let no_pmu = Circumstances {
+        let no_pmu = RefusalFacts {
             hardware: false,
             ..USER
         };
         let mut filtered = USER;
         filtered.rights.filtered = true;
-        let wide = Circumstances {
+        let wide = RefusalFacts {
             system_wide: true,
             ..USER
         };
-        let attach = Circumstances {
+        let attach = RefusalFacts {
             attach: true,
             ..USER
         };

@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 
 use crate::attr::setup::{Scope, Setup};
-use crate::counting::{Circumstances, Prober, why_not};
+use crate::counting::{Prober, RefusalFacts, why_not};
 use crate::error::Error;
 use crate::parsing::{Catalog, EventSpec, Family};
 use crate::permission::{Refusal, Rights, Subject};
@@ -16,12 +16,12 @@ use crate::system::System;
 pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
     let spec = &setup.spec;
     let prober = Prober::new(&Catalog::system(), system);
-    let circumstances = Circumstances {
+    let facts = RefusalFacts {
         attach,
         system_wide: setup.scope == Scope::Cpu,
-        ..prober.circumstances()
+        ..prober.facts()
     };
-    let reason = || why_not(spec, errno, circumstances);
+    let reason = || why_not(spec, errno, facts);
     let hardware = spec.family.is_hardware();
     // An event that cannot interrupt the CPU can only be counted.
     let countable = || prober.probe(spec).count.is_yes();

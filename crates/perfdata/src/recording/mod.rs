@@ -20,14 +20,14 @@ use crate::header::RecordHeader;
 use crate::record::Record;
 use chunks::RecordPosition;
 pub(crate) use file::FileParts;
-use pipe::Announcements;
+use pipe::PipeHeader;
 use rounds::Rounds;
 use source::Source;
 
 /// A recording that is being read: a perf.data file of prof or of perf, in file or pipe form.
 ///
 /// ```text
-///   file ──> Source: one raw record after the other ──> describes the recording: Announcements
+///   file ──> Source: one raw record after the other ──> describes the recording: PipeHeader
 ///            (unpacks zstd)                         ├─> has no time: handed out at once
 ///                                                   └─> Rounds: waits for its turn, as a position
 /// ```
@@ -76,7 +76,7 @@ impl Recording {
     pub fn from_file(file: MappedFile) -> Result<Self, Error> {
         let opened = file::open(&file)?;
         let mut source = Source::new(file, &opened);
-        let mut announced = Announcements {
+        let mut announced = PipeHeader {
             events: opened.events,
             features: opened.features,
             names: opened.names,

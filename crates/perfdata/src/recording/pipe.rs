@@ -13,13 +13,13 @@ use crate::header::RecordHeader;
 
 /// The description so far.
 #[derive(Debug, Default)]
-pub(super) struct Announcements {
+pub(super) struct PipeHeader {
     pub(super) events: Vec<EventDescription>,
     pub(super) features: Features,
     pub(super) names: Vec<EventName>,
 }
 
-impl Announcements {
+impl PipeHeader {
     /// Reads all that comes before the first record of the kernel's: events must be known by
     /// then.
     pub(super) fn read_start(&mut self, source: &mut Source) -> Result<(), Error> {

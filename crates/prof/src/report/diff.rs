@@ -7,7 +7,7 @@ use prof_console::say;
 use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::{diff, differential, json};
-use prof_report::view::diff::{Basis, Diff, Judged};
+use prof_report::view::diff::{Basis, Diff, LimitedShare};
 use prof_report::{CallTree, Filter, Split, SymbolizedProfile};
 
 use super::html;
@@ -95,12 +95,12 @@ fn tree<'p>(path: &Path, profile: &'p SymbolizedProfile, filter: &Filter) -> Res
 }
 
 /// What the limit applies to.
-fn judged_by<'a>(limit: &GrowthLimit, diff: &'a Diff) -> Vec<Judged<'a>> {
+fn judged_by<'a>(limit: &GrowthLimit, diff: &'a Diff) -> Vec<LimitedShare<'a>> {
     let whole = (diff.basis != Basis::Weight && limit.function.is_none()).then_some(&diff.whole);
     let rows = whole.into_iter().chain(&diff.rows);
     let pattern = limit.function.as_ref();
     let matching = rows.filter(|row| pattern.is_none_or(|it| it.matches(&row.function)));
-    let judged = matching.map(|row| Judged {
+    let judged = matching.map(|row| LimitedShare {
         row,
         with_callees: pattern.is_some(),
         points: limit.points,
@@ -108,7 +108,7 @@ fn judged_by<'a>(limit: &GrowthLimit, diff: &'a Diff) -> Vec<Judged<'a>> {
     judged.collect()
 }
 
-fn in_words(grown: &Judged<'_>) -> String {
+fn in_words(grown: &LimitedShare<'_>) -> String {
     let (before, after) = grown.shares();
     format!(
         "{} grew from {:.2} % to {:.2} %, by more than {} points",

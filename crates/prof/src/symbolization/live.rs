@@ -10,7 +10,7 @@ use prof_model::{Module, Pid};
 use prof_report::Profile;
 use prof_symbols::{AmbiguousPaths, Places, Symbolizer};
 
-use super::places::Living;
+use super::places::ProcessFiles;
 use super::{Detail, options};
 use crate::flags::SymbolFlags;
 
@@ -65,11 +65,11 @@ impl LiveSymbols {
 
 /// The files of living processes at the last examination.
 #[derive(Clone, Debug, Default)]
-struct Shared(Arc<RwLock<Living>>);
+struct Shared(Arc<RwLock<ProcessFiles>>);
 
 impl Shared {
     fn look(&self, profile: &Profile) {
-        let living = Living::of(profile);
+        let living = ProcessFiles::of(profile);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = living;
     }
 }

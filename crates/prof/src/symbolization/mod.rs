@@ -25,7 +25,7 @@ use crate::flags::{ServerFlags, SymbolFlags};
 use crate::output::replace_file;
 use crate::progress::{Bar, with_line};
 
-use places::{Living, PinnedPlaces};
+use places::{PinnedPlaces, ProcessFiles};
 
 pub(crate) use live::LiveSymbols;
 pub(crate) use unnamed::unnamed;
@@ -190,7 +190,7 @@ fn load(
     })?;
     let stored = profile.symbols.as_deref();
     let stored = stored.map(EmbeddedSymbols::from_bytes).transpose()?;
-    let living = Living::of(&profile);
+    let living = ProcessFiles::of(&profile);
     let mut options = options(&profile, flags, detail)?;
     options.debug_dirs.extend(living.debug_dirs());
     let symbolizer = Symbolizer::new(options).with_places(living);

@@ -14,7 +14,7 @@ use prof_symbols::{Places, Source};
 
 /// The files of living processes, from `/proc`.
 #[derive(Debug, Default)]
-pub(super) struct Living {
+pub(super) struct ProcessFiles {
     /// Root directories that are not ours, one for each mount namespace.
     roots: Vec<PathBuf>,
     /// Paths of deleted files, and paths by which they can still be opened.
@@ -23,7 +23,7 @@ pub(super) struct Living {
     jitdumps: Vec<(Pid, PathBuf)>,
 }
 
-impl Living {
+impl ProcessFiles {
     /// The files of sampled processes that still live. (Or of others that have their PIDs now:
     /// files found this way are checked.)
     pub(super) fn of(profile: &Profile) -> Self {
@@ -74,7 +74,7 @@ impl Living {
 
 const DEBUG_DIRECTORY: &str = "usr/lib/debug";
 
-impl Places for Living {
+impl Places for ProcessFiles {
     fn candidates(&self, module: &Module) -> Vec<PathBuf> {
         let path = without_deleted(&module.path);
         let inside = self.roots.iter().map(|root| below(root, path));

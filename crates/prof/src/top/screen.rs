@@ -10,7 +10,7 @@ use prof_report::{Span, SymbolizedProfile};
 use ratatui::crossterm::event::{Event, KeyEventKind};
 
 use super::app::{App, View};
-use super::keys::Todo;
+use super::keys::NextAction;
 use super::picture::Picture;
 use super::style::Look;
 use super::terminal::{Keyboard, Screen, Waited};
@@ -53,12 +53,12 @@ pub(super) fn run(
         Screen::take().context("cannot draw on this terminal (--stdio prints tables)")?;
     let keyboard = Keyboard::read()?;
     let mut next = Instant::now();
-    let mut todo = Todo::Profile;
+    let mut action = NextAction::Profile;
     loop {
         let had_ended = watched.has_ended();
         watched.receive()?;
         if watched.has_ended() && !had_ended {
-            (next, todo) = (Instant::now(), Todo::Draw);
+            (next, action) = (Instant::now(), NextAction::Draw);
             if is_final(watched, &mut shown.app, &mut ended) {
                 return Ok(ended);
             }
@@ -66,27 +66,27 @@ pub(super) fn run(
         if had_ended && is_asked_to_end(signals) {
             return Ok(ended);
         }
-        if shown.app.show_written(watched) && todo == Todo::Nothing {
-            todo = Todo::Draw;
+        if shown.app.show_written(watched) && action == NextAction::Nothing {
+            action = NextAction::Draw;
         }
         let is_due = Instant::now() >= next && !shown.app.frozen && !had_ended;
-        if is_due || todo == Todo::Profile {
-            (next, todo) = (Instant::now() + flags.delay, Todo::Profile);
+        if is_due || action == NextAction::Profile {
+            (next, action) = (Instant::now() + flags.delay, NextAction::Profile);
             shown.take_profile(watched)?;
-        } else if todo == Todo::Picture {
+        } else if action == NextAction::Picture {
             shown.take_picture(watched);
         }
-        let drawn = match todo {
-            Todo::Nothing => Ok(()),
+        let drawn = match action {
+            NextAction::Nothing => Ok(()),
             _ => shown.draw(&mut screen, look),
         };
-        todo = Todo::Nothing;
+        action = NextAction::Nothing;
         let next = Some(next).filter(|_| !shown.app.frozen && !watched.has_ended());
         match keyboard.wait(key_timeout(next))? {
             Waited::Event(Event::Key(key)) if key.kind != KeyEventKind::Release => {
-                todo = shown.app.key(key, &shown.picture);
+                action = shown.app.key(key, &shown.picture);
             }
-            Waited::Event(_) => todo = Todo::Draw,
+            Waited::Event(_) => action = NextAction::Draw,
             Waited::Nothing => {}
             Waited::Gone => {
                 watched.receive_until(Instant::now() + HANGUP_TIMEOUT)?;
@@ -94,12 +94,12 @@ pub(super) fn run(
             }
         }
         drawn?;
-        match todo {
-            Todo::Quit => return Ok(ended),
-            Todo::Write if ended.is_some() => {
+        match action {
+            NextAction::Quit => return Ok(ended),
+            NextAction::Write if ended.is_some() => {
                 shown.app.message = Some("recording has ended".into());
             }
-            Todo::Write => request_file()?,
+            NextAction::Write => request_file()?,
             _ => {}
         }
     }

@@ -132,8 +132,13 @@ impl CoverageByName {
         }
     }
 
-    /// Adds a thread with these samples. For `half_blind`, see that function.
-    pub(super) fn add(&mut self, samples: Samples, events: &[Counted], half_blind: Option<u64>) {
+    /// Adds a thread with these samples. For `undersampled_period`, see that function.
+    pub(super) fn add(
+        &mut self,
+        samples: Samples,
+        events: &[Counted],
+        undersampled_period: Option<u64>,
+    ) {
         let coverage = &mut self.coverage;
         coverage.threads += 1;
         coverage.sampled = coverage.sampled.saturating_add(samples.weight);
@@ -144,7 +149,7 @@ impl CoverageByName {
             if event.estimated {
                 self.coverage.estimated = self.coverage.estimated.saturating_add(event.used);
             }
-            if let Some(usual) = half_blind {
+            if let Some(usual) = undersampled_period {
                 self.expect(event, usual);
             }
         }
@@ -190,7 +195,7 @@ impl Expected {
 
 /// The usual period of an event that counts more than it can sample; `None` for ptrace, which
 /// samples all of the CPU time.
-pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
+pub(super) fn undersampled_period(opened: &Opened) -> Option<u64> {
     const SECOND: u64 = 1_000_000_000;
     let setup = &opened.reported_event()?.setup;
     let modifiers = setup.spec.modifiers;
@@ -211,7 +216,7 @@ pub(super) fn half_blind(opened: &Opened) -> Option<u64> {
 /// The code that such an event counts and does not sample, and why.
 pub(super) fn unsampled(opened: &Opened) -> Option<Unsampled> {
     let event = opened.reported_event()?;
-    half_blind(opened)?;
+    undersampled_period(opened)?;
     let spec = &event.setup.spec;
     let paranoid = opened.fallbacks.iter().find_map(|fallback| match fallback {
         Fallback::UserOnly { paranoid } => Some(paranoid),
@@ -236,7 +241,7 @@ mod tests {
 
     #[test]
     fn hits_outside_the_sampled_range_are_not_missing() {
-        let check_lossy = |lost, half_blind, threads: &[(u64, u64, u64)], unseen: u64| {
+        let check_lossy = |lost, undersampled_period, threads: &[(u64, u64, u64)], unseen: u64| {
             let mut named = CoverageByName::new(&ThreadName::others());
             for &(used, period, samples) in threads {
                 let age = samples * period;
@@ -247,12 +252,12 @@ mod tests {
                     used,
                     ..Counted::default()
                 };
-                named.add(Samples::default(), &[counted], half_blind);
+                named.add(Samples::default(), &[counted], undersampled_period);
             }
             assert_eq!(named.coverage(lost).unseen, unseen, "{threads:?}");
         };
-        let check = |half_blind, threads: &[(u64, u64, u64)], unseen| {
-            check_lossy(0.0, half_blind, threads, unseen);
+        let check = |undersampled_period, threads: &[(u64, u64, u64)], unseen| {
+            check_lossy(0.0, undersampled_period, threads, unseen);
         };
         // A third of the due samples came.
         check(Some(100), &[(9050, 100, 30)], 6033);

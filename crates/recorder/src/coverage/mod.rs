@@ -14,7 +14,7 @@ use prof_events::{Opened, SamplePeriod};
 use prof_model::{Coverage, Pid, Processes, Tid, Unsampled};
 use prof_perfdata::{Record, Sample, Stamp, Throttle};
 
-use by_name::{Counted, CoverageByName, Samples, ThreadName, half_blind, unsampled};
+use by_name::{Counted, CoverageByName, Samples, ThreadName, undersampled_period, unsampled};
 
 /// Adds up the work of threads, and weighs their samples.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct CoverageTracker {
     sample_period: Option<SamplePeriod>,
     /// The usual period, if the event counts in the kernel and in user code, but samples in one of
     /// them only. Only clocks do.
-    half_blind: Option<u64>,
+    undersampled_period: Option<u64>,
     /// The threads that the events were opened on, by the events' ids.
     owners: HashMap<u64, Tid>,
     /// Whether the events are not inherited.
@@ -63,7 +63,7 @@ impl CoverageTracker {
             unsampled: unsampled(opened),
             sample_period: opened.sample_period(),
             excludes_children: opened.excludes_children(),
-            half_blind: half_blind(opened),
+            undersampled_period: undersampled_period(opened),
             owners: opened
                 .reported_event()
                 .map(|event| event.ids.iter().copied().collect())
@@ -203,7 +203,7 @@ impl CoverageTracker {
             let rest = count.saturating_sub(self.reported.get(&id).copied().unwrap_or(0));
             // The counts of the sampling event and of the exit counter differ slightly.
             if self.owners.contains_key(&id) && rest > count / 100 {
-                self.share_out(id, rest, &living);
+                self.divide(id, rest, &living);
             }
         }
         for (tid, thread) in std::mem::take(&mut self.threads) {
@@ -216,7 +216,7 @@ impl CoverageTracker {
     }
 
     /// Divides `rest` among the threads without a READ record, by their samples.
-    fn share_out(&mut self, id: u64, rest: u64, living: &BTreeMap<Tid, Pid>) {
+    fn divide(&mut self, id: u64, rest: u64, living: &BTreeMap<Tid, Pid>) {
         let mut sharers = self.sharers(id, living);
         let exact = sharers.len() == 1;
         if sharers.values().all(|&age| age == 0) {
@@ -286,7 +286,7 @@ impl CoverageTracker {
             false => ThreadName::others(),
         };
         let named = (self.names.entry(name)).or_insert_with_key(CoverageByName::new);
-        named.add(thread.samples, &thread.events, self.half_blind);
+        named.add(thread.samples, &thread.events, self.undersampled_period);
     }
 }
 

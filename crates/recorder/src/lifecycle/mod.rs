@@ -157,7 +157,7 @@ impl<'a> RecordingControl<'a> {
         if self.sampling.begins.is_some_and(|begins| begins <= now) {
             self.set_sampling(source, true)?;
         }
-        self.obey(source)?;
+        self.execute_commands(source)?;
         if self.stop_requested || self.deadline.is_some_and(|deadline| deadline <= now) {
             self.terminate();
             return Ok(true);
@@ -182,7 +182,7 @@ impl<'a> RecordingControl<'a> {
     }
 
     /// Executes the commands that have arrived.
-    fn obey(&mut self, source: &mut Source) -> Result<(), Error> {
+    fn execute_commands(&mut self, source: &mut Source) -> Result<(), Error> {
         let Some(mut commands) = self.commands.take() else {
             return Ok(());
         };

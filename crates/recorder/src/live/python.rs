@@ -41,9 +41,9 @@ struct Program {
 
 /// What a thread has done since it was sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meanwhile {
+pub(crate) enum SinceSample {
     /// It was stopped or blocked.
-    Stood,
+    Stopped,
     /// It waited for the CPU of the thread that reads it, most likely.
     Waited,
     /// The thread that reads it took its CPU at once, and is ahead of it there: since then, it can
@@ -107,7 +107,7 @@ impl PythonReader {
     pub(crate) fn read(
         &mut self,
         thread: &SampledThread<'_>,
-        meanwhile: Meanwhile,
+        since_sample: SinceSample,
     ) -> Option<PythonReading> {
         let interpreter = self.shared.interpreter(thread.pid)?;
         let known = self.programs.get(&thread.pid);
@@ -129,8 +129,8 @@ impl PythonReader {
             return Some(PythonReading { stack });
         }
         let mut memory = Now::of(thread.pid, thread.tid)?;
-        let mut stack = program.stack(thread, &mut memory, meanwhile);
-        if meanwhile == Meanwhile::Preempted && stack == Err(NoPython::Uncertain) {
+        let mut stack = program.stack(thread, &mut memory, since_sample);
+        if since_sample == SinceSample::Preempted && stack == Err(NoPython::Uncertain) {
             stack = program.stack_at_rest(thread, &mut memory);
         }
         program.rest(memory.reads);
@@ -139,7 +139,7 @@ impl PythonReader {
             let in_loop = ip.is_some_and(|ip| program.interpreter.evaluates_at(ip));
             // The loop may have gone on to another instruction without any trace.
             if in_loop
-                && meanwhile == Meanwhile::MayHaveRun
+                && since_sample == SinceSample::MayHaveRun
                 && let Some(first) = stack.frames.first_mut()
             {
                 first.line = None;
@@ -174,7 +174,7 @@ impl Program {
         memory: &mut Now,
     ) -> Result<PythonStack, NoPython> {
         let before = cpu_time_of(sampled.pid);
-        let stack = self.stack(sampled, memory, Meanwhile::Stood)?;
+        let stack = self.stack(sampled, memory, SinceSample::Stopped)?;
         let stands = before.is_some()
             && before == cpu_time_of(sampled.pid)
             // A thread of real time may have gone on for a while before it was preempted.
@@ -189,7 +189,7 @@ impl Program {
         &mut self,
         sampled: &SampledThread<'_>,
         memory: &mut Now,
-        meanwhile: Meanwhile,
+        since_sample: SinceSample,
     ) -> Result<PythonStack, NoPython> {
         let start = sampled.registers.stack_pointer();
         let start = start.ok_or(NoPython::Changed)?;
@@ -227,9 +227,9 @@ impl Program {
             return Ok(stack);
         };
         let copy = &native;
-        let inner = up_to_loop(copy, activation.anchor, meanwhile, memory)?;
+        let inner = up_to_loop(copy, activation.anchor, since_sample, memory)?;
         // A function that has just returned has left nothing that points into its caller.
-        let is_certain = meanwhile == Meanwhile::Stood;
+        let is_certain = since_sample == SinceSample::Stopped;
         match is_certain || points_into(&stack.instructions, &registers, &inner) {
             true => Ok(stack),
             false => Err(NoPython::Uncertain),
@@ -242,7 +242,7 @@ impl Program {
 fn up_to_loop(
     copy: &NativeStack<'_>,
     anchor: u64,
-    meanwhile: Meanwhile,
+    since_sample: SinceSample,
     memory: &mut Now,
 ) -> Result<Vec<u8>, NoPython> {
     let distance = anchor.checked_sub(copy.start).ok_or(NoPython::Changed)?;
@@ -252,7 +252,7 @@ fn up_to_loop(
         true => end.min(copy.bytes.len()),
         false if copy.is_whole => return Err(NoPython::Changed),
         // What is not copied cannot be compared.
-        false if meanwhile == Meanwhile::MayHaveRun || end > Program::FARTHEST => {
+        false if since_sample == SinceSample::MayHaveRun || end > Program::FARTHEST => {
             return Err(NoPython::BeyondCopy);
         }
         false => end,

@@ -30,11 +30,11 @@ impl<'a> BatchSender<'a> {
 
     /// Sends the batch of a pass. After the last pass with records, one empty batch says that
     /// everything before it is complete.
-    pub(super) fn send(&mut self, mut batch: Batch, hurried: bool) {
+    pub(super) fn send(&mut self, mut batch: Batch, at_once: bool) {
         let has_records = !batch.is_empty();
         if has_records || self.had_records {
             batch.counts = self.counts;
-            self.queue.push(batch, hurried);
+            self.queue.push(batch, at_once);
         } else {
             self.queue.return_unused(batch);
         }

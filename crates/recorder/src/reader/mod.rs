@@ -21,7 +21,7 @@ use prof_perfdata::RecordFormat;
 use crate::error::Error;
 use crate::lifecycle::launch;
 use crate::lifecycle::{RecordingControl, Running};
-use crate::live::python::{Meanwhile, PythonReader};
+use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
@@ -333,15 +333,15 @@ impl<'a> Reader<'a> {
             let mut read = LiveReads {
                 tail: &mut |copy, out| tails.read(copy, out),
                 // Its next switch shows whether it was blocked until the end of that.
-                python: &mut |thread| python.read(thread, Meanwhile::Stood),
+                python: &mut |thread| python.read(thread, SinceSample::Stopped),
             };
             summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }
         self.sender.counts.corrupt += u64::from(drained.corrupt);
         let now = Instant::now();
         self.sleep.policy.pass_ended(summary, now);
-        let hurried = self.sleep.policy.is_hurried(summary, now);
-        self.sender.send(batch, hurried);
+        let at_once = self.sleep.policy.unwinds_at_once(summary, now);
+        self.sender.send(batch, at_once);
         summary
     }
 }

@@ -276,7 +276,7 @@ impl WakeupPolicy {
 
     /// Whether the session should unwind the samples of a pass at once: files may go away, or its
     /// feedback is needed.
-    pub(crate) fn is_hurried(&self, pass: PassSummary, now: Instant) -> bool {
+    pub(crate) fn unwinds_at_once(&self, pass: PassSummary, now: Instant) -> bool {
         let unknown = pass.full_copies && self.stacks.is_open();
         let changed = now.duration_since(self.last_change) < Self::LONG;
         self.poll_interval.is_none()
@@ -428,8 +428,10 @@ mod tests {
         let begin = reader.now;
         let mut wakeups = 0;
         while reader.now < begin + millis(2000) {
-            let hurried = reader.policy.is_hurried(PassSummary::default(), reader.now);
-            assert_eq!(hurried, reader.now < begin + millis(500));
+            let at_once = reader
+                .policy
+                .unwinds_at_once(PassSummary::default(), reader.now);
+            assert_eq!(at_once, reader.now < begin + millis(500));
             reader.pass(1, 0, 0);
             wakeups += 1;
         }
@@ -447,7 +449,7 @@ mod tests {
             ..PassSummary::default()
         };
         reader.policy.pass_ended(change, reader.now);
-        assert!(!reader.policy.is_hurried(change, reader.now));
+        assert!(!reader.policy.unwinds_at_once(change, reader.now));
         for samples in [50, 1, 0] {
             let sleep = reader.passes(50, samples, samples, samples);
             assert_eq!(sleep, Sleep::For(millis(100)));
@@ -490,8 +492,10 @@ mod tests {
             reader.policy.learn(waits, reader.now);
             let sleep = |reader: &Reader| reader.policy.sleep(reader.now, false).0;
             assert_eq!(sleep(&reader), Sleep::For(millis(expected)));
-            let hurried = reader.policy.is_hurried(PassSummary::default(), reader.now);
-            assert_eq!(hurried, expected < 500);
+            let at_once = reader
+                .policy
+                .unwinds_at_once(PassSummary::default(), reader.now);
+            assert_eq!(at_once, expected < 500);
             reader.now += WakeupPolicy::AFTER_UNREAD_WAIT;
             assert_eq!(sleep(&reader), Sleep::For(millis(500)));
         }

@@ -18,7 +18,7 @@ use prof_perfdata::{Record, RecordFormat, Sample};
 
 use crate::live::last_sleep::LastSleep;
 use crate::live::maps_interpreter;
-use crate::live::python::{Meanwhile, PythonReader};
+use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::queue::message::{SampledThread, StackCopy, StackTail};
@@ -202,12 +202,12 @@ impl Readers {
     ) -> Option<LiveReading> {
         let is_prompt = sleep.ended_by(sample);
         let thread = SampledThread::of(sample)?;
-        let meanwhile = match (is_prompt, self.priority) {
-            (true, Priority::RealTime) => Meanwhile::Preempted,
-            (true, Priority::Nice(_)) => Meanwhile::Waited,
-            (false, _) => Meanwhile::MayHaveRun,
+        let since_sample = match (is_prompt, self.priority) {
+            (true, Priority::RealTime) => SinceSample::Preempted,
+            (true, Priority::Nice(_)) => SinceSample::Waited,
+            (false, _) => SinceSample::MayHaveRun,
         };
-        let python = self.python.read(&thread, meanwhile);
+        let python = self.python.read(&thread, since_sample);
         let copy = StackCopy::full(sample).filter(|_| read_tails);
         let tail = copy.and_then(|copy| {
             let mut bytes = self.python.readings().buffer();

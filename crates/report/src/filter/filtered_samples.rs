@@ -60,8 +60,9 @@ impl<'p> FilteredSamples<'p> {
                 .extend(locations.filter(|location| selection.shows(location)));
             shown.ends.push(shown.locations.len() as u32);
         }
-        let fates = shown.fates(selection);
-        let is_shown = |sample: &Sample| fates[sample.stack.index()] && selection.has(sample);
+        let shown_stacks = shown.shown_stacks(selection);
+        let is_shown =
+            |sample: &Sample| shown_stacks[sample.stack.index()] && selection.has(sample);
         shown.samples = profile.samples.iter().filter(is_shown).collect();
         if shown.samples.is_empty() {
             return Err(Error::NoSamples(NoSamples::Left));
@@ -168,7 +169,7 @@ impl<'p> FilteredSamples<'p> {
     }
 
     /// By stack id: whether its samples are shown.
-    fn fates(&self, selection: &Selection<'_>) -> Vec<bool> {
+    fn shown_stacks(&self, selection: &Selection<'_>) -> Vec<bool> {
         let profile = self.symbolized.profile();
         let mut found: Vec<(Seen, bool)> = Vec::with_capacity(profile.stacks.len());
         // A stack comes after the one that it extends.

@@ -11,7 +11,7 @@ use super::views::{flame, moved, tree};
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Todo {
+pub(super) enum NextAction {
     Nothing,
     /// Only draw the current state.
     Draw,
@@ -26,23 +26,23 @@ pub(super) enum Todo {
 
 impl App {
     /// Handles a key.
-    pub(super) fn key(&mut self, key: KeyEvent, picture: &Picture) -> Todo {
+    pub(super) fn key(&mut self, key: KeyEvent, picture: &Picture) -> NextAction {
         self.message = None;
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && matches!(key.code, KeyCode::Char('c' | 'd')) {
-            return Todo::Quit;
+            return NextAction::Quit;
         }
         if control {
-            return Todo::Draw;
+            return NextAction::Draw;
         }
         if self.prompt.is_some() {
             return self.type_key(key.code, picture);
         }
         if std::mem::take(&mut self.help) {
-            return Todo::Draw;
+            return NextAction::Draw;
         }
         match key.code {
-            KeyCode::Char('q') => return Todo::Quit,
+            KeyCode::Char('q') => return NextAction::Quit,
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.help = true,
             KeyCode::Char(digit @ '1'..='4') => {
                 return self.show(View::ALL[digit as usize - '1' as usize]);
@@ -52,7 +52,7 @@ impl App {
             KeyCode::Char(' ') => {
                 self.frozen = !self.frozen;
                 if !self.frozen {
-                    return Todo::Profile;
+                    return NextAction::Profile;
                 }
             }
             KeyCode::Char('s') => self.by_total = !self.by_total,
@@ -61,12 +61,12 @@ impl App {
                     Span::Recent => Span::All,
                     Span::All => Span::Recent,
                 };
-                return Todo::Profile;
+                return NextAction::Profile;
             }
-            KeyCode::Char('w') => return Todo::Write,
+            KeyCode::Char('w') => return NextAction::Write,
             KeyCode::Char('K') => {
                 self.filters.no_kernel = !self.filters.no_kernel;
-                return Todo::Picture;
+                return NextAction::Picture;
             }
             KeyCode::Char('/') => self.open_prompt(PromptKind::Search),
             KeyCode::Char('f') => self.open_prompt(PromptKind::Function),
@@ -77,16 +77,16 @@ impl App {
             KeyCode::Esc => return self.reset(),
             code => return self.move_key(code, picture),
         }
-        Todo::Draw
+        NextAction::Draw
     }
 
-    fn show(&mut self, view: View) -> Todo {
+    fn show(&mut self, view: View) -> NextAction {
         self.view = view;
         // Only the view of threads lists them separately.
-        Todo::Picture
+        NextAction::Picture
     }
 
-    fn show_next(&mut self, by: usize) -> Todo {
+    fn show_next(&mut self, by: usize) -> NextAction {
         let at = View::ALL.iter().position(|view| *view == self.view);
         self.show(View::ALL[(at.unwrap_or(0) + by) % View::ALL.len()])
     }
@@ -96,7 +96,7 @@ impl App {
     }
 
     /// Clears search, filters and zoom.
-    fn reset(&mut self) -> Todo {
+    fn reset(&mut self) -> NextAction {
         let no_kernel = self.filters.no_kernel;
         self.filters = Filters {
             no_kernel,
@@ -104,44 +104,44 @@ impl App {
         };
         self.search = None;
         self.zoom.clear();
-        Todo::Picture
+        NextAction::Picture
     }
 
     /// Handles a key in the prompt.
-    fn type_key(&mut self, code: KeyCode, picture: &Picture) -> Todo {
+    fn type_key(&mut self, code: KeyCode, picture: &Picture) -> NextAction {
         let Some((kind, mut text)) = self.prompt.take() else {
-            return Todo::Draw;
+            return NextAction::Draw;
         };
         match code {
             KeyCode::Enter => return self.take_pattern(kind, &text, picture),
-            KeyCode::Esc => return Todo::Draw,
-            KeyCode::Backspace if text.pop().is_none() => return Todo::Draw,
+            KeyCode::Esc => return NextAction::Draw,
+            KeyCode::Backspace if text.pop().is_none() => return NextAction::Draw,
             KeyCode::Char(character) => text.push(character),
             _ => {}
         }
         self.prompt = Some((kind, text));
-        Todo::Draw
+        NextAction::Draw
     }
 
-    fn take_pattern(&mut self, kind: PromptKind, text: &str, picture: &Picture) -> Todo {
+    fn take_pattern(&mut self, kind: PromptKind, text: &str, picture: &Picture) -> NextAction {
         let found = match pattern(text) {
             Ok(found) => found,
             Err(_) => {
                 self.message = Some(format!("not a regular expression: {text}"));
-                return Todo::Draw;
+                return NextAction::Draw;
             }
         };
         match kind {
             PromptKind::Search => {
                 self.search = found;
                 self.find(picture, true);
-                return Todo::Draw;
+                return NextAction::Draw;
             }
             PromptKind::Function => self.filters.function = found,
             PromptKind::Thread => self.filters.thread = found,
             PromptKind::Module => self.filters.module = found,
         }
-        Todo::Picture
+        NextAction::Picture
     }
 
     /// Goes to the next match of the search, or to the previous one.
@@ -193,19 +193,19 @@ impl App {
         }
     }
 
-    fn move_key(&mut self, code: KeyCode, picture: &Picture) -> Todo {
+    fn move_key(&mut self, code: KeyCode, picture: &Picture) -> NextAction {
         match self.view {
             View::Functions | View::Threads => return self.move_in_rows(code, picture),
             View::Tree => tree::move_key(self, code, &picture.tree),
             View::Flamegraph => flame::move_key(self, code, &picture.tree),
         }
-        Todo::Draw
+        NextAction::Draw
     }
 
-    fn move_in_rows(&mut self, code: KeyCode, picture: &Picture) -> Todo {
+    fn move_in_rows(&mut self, code: KeyCode, picture: &Picture) -> NextAction {
         let rows = self.sorted(picture);
         let Some(last) = rows.len().checked_sub(1) else {
-            return Todo::Draw;
+            return NextAction::Draw;
         };
         let at = self.row().min(last);
         if code == KeyCode::Enter {
@@ -220,10 +220,10 @@ impl App {
                 _ => self.filters.function = exact,
             }
             self.view = View::Flamegraph;
-            return Todo::Picture;
+            return NextAction::Picture;
         }
         *self.row_mut() = moved(code, at, last, usize::from(self.size.1));
-        Todo::Draw
+        NextAction::Draw
     }
 }
 

@@ -6,10 +6,10 @@ use crate::top::testing::picture;
 const STACKS: [&str; 3] = ["main;parse;read 60", "main;parse 10", "main;write 30"];
 
 /// Presses keys, each given by its name or character; expects this next step after the last one.
-fn press(app: &mut App, picture: &Picture, keys: &[&str]) -> Todo {
+fn press(app: &mut App, picture: &Picture, keys: &[&str]) -> NextAction {
     // As it is drawn on 80 columns.
     app.size = (80, 20);
-    let mut todo = Todo::Draw;
+    let mut action = NextAction::Draw;
     for key in keys {
         let code = match *key {
             "enter" => KeyCode::Enter,
@@ -22,9 +22,9 @@ fn press(app: &mut App, picture: &Picture, keys: &[&str]) -> Todo {
             "right" => KeyCode::Right,
             key => KeyCode::Char(key.chars().next().expect("a key")),
         };
-        todo = app.key(KeyEvent::from(code), picture);
+        action = app.key(KeyEvent::from(code), picture);
     }
-    todo
+    action
 }
 
 fn chosen(app: &App, picture: &Picture) -> String {
@@ -42,7 +42,7 @@ fn tabs() {
         (&["tab"], View::Functions),
         (&["2"], View::Tree),
     ] {
-        assert_eq!(press(&mut app, &picture, keys), Todo::Picture);
+        assert_eq!(press(&mut app, &picture, keys), NextAction::Picture);
         assert_eq!(app.view, view);
     }
 }
@@ -120,14 +120,14 @@ fn conditions_are_typed_and_dropped() {
     let mut app = App::default();
     assert_eq!(
         press(&mut app, &picture, &["f", "r", "e", "enter"]),
-        Todo::Picture
+        NextAction::Picture
     );
     assert_eq!(app.filters.text(), "function re");
     press(&mut app, &picture, &["m", "x", "back", "esc", "K"]);
     assert_eq!(app.filters.text(), "function re, no kernel");
-    assert_eq!(press(&mut app, &picture, &["esc"]), Todo::Picture);
+    assert_eq!(press(&mut app, &picture, &["esc"]), NextAction::Picture);
     assert_eq!(app.filters.text(), "no kernel");
-    assert_eq!(press(&mut app, &picture, &["enter"]), Todo::Picture);
+    assert_eq!(press(&mut app, &picture, &["enter"]), NextAction::Picture);
     let function = app.filters.function.as_ref().expect("the first one");
     assert!(function.matches("read") && !function.matches("thread"));
 }
@@ -136,22 +136,22 @@ fn conditions_are_typed_and_dropped() {
 fn freezing_writing_and_quitting() {
     let picture = picture(&STACKS);
     let mut app = App::default();
-    assert_eq!(press(&mut app, &picture, &[" "]), Todo::Draw);
+    assert_eq!(press(&mut app, &picture, &[" "]), NextAction::Draw);
     assert!(app.frozen);
-    assert_eq!(press(&mut app, &picture, &[" "]), Todo::Profile);
-    assert_eq!(press(&mut app, &picture, &["d"]), Todo::Profile);
+    assert_eq!(press(&mut app, &picture, &[" "]), NextAction::Profile);
+    assert_eq!(press(&mut app, &picture, &["d"]), NextAction::Profile);
     assert_eq!(app.span, Span::All);
-    assert_eq!(press(&mut app, &picture, &["w"]), Todo::Write);
-    assert_eq!(press(&mut app, &picture, &["?"]), Todo::Draw);
+    assert_eq!(press(&mut app, &picture, &["w"]), NextAction::Write);
+    assert_eq!(press(&mut app, &picture, &["?"]), NextAction::Draw);
     assert_eq!(
         press(&mut app, &picture, &["q"]),
-        Todo::Draw,
+        NextAction::Draw,
         "the help goes away"
     );
-    assert_eq!(press(&mut app, &picture, &["q"]), Todo::Quit);
+    assert_eq!(press(&mut app, &picture, &["q"]), NextAction::Quit);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     app.prompt = Some((PromptKind::Search, String::new()));
-    assert_eq!(app.key(interrupt, &picture), Todo::Quit);
+    assert_eq!(app.key(interrupt, &picture), NextAction::Quit);
 }
 
 #[test]

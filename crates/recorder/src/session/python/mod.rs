@@ -16,7 +16,7 @@ use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
 use prof_unwinder::{FRAME_LIMIT, Target};
 
 use crate::live::maps_interpreter;
-use crate::live::python::{Meanwhile, PythonReader};
+use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{PythonReading, SampledThread};
 use crate::session::mappings::KnownMappings;
@@ -84,7 +84,7 @@ impl PythonFrames {
     ) -> Option<PythonReading> {
         self.interpreter(target)?;
         let thread = SampledThread::of(sample)?;
-        self.reader.read(&thread, Meanwhile::Stood)
+        self.reader.read(&thread, SinceSample::Stopped)
     }
 
     /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`

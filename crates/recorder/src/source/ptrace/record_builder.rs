@@ -10,7 +10,7 @@ use prof_model::{Pid, Tid, UserRegisters};
 use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
 use super::PtraceSampler;
-use crate::live::python::{Meanwhile, PythonReader};
+use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::LiveReading;
 use crate::output::synthesize::{self, BuildIds, MappingKey};
 use crate::queue::message::{PythonReading, SampledThread};
@@ -121,7 +121,7 @@ impl RecordBuilder {
             stack,
             is_full: stack.len() == limit,
         };
-        self.python.read(&thread, Meanwhile::Stood)
+        self.python.read(&thread, SinceSample::Stopped)
     }
 
     pub(super) fn sampled(&mut self, seen: ThreadSample<'_>) {

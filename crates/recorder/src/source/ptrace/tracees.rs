@@ -192,11 +192,11 @@ impl Tracees {
     /// Handles all threads that have stopped or ended.
     pub(super) fn attend(&mut self) {
         while let Some(stopped) = self.tracer.next() {
-            self.attend_to(stopped);
+            self.handle_stop(stopped);
         }
     }
 
-    fn attend_to(&mut self, Stopped { tid, why }: Stopped) {
+    fn handle_stop(&mut self, Stopped { tid, why }: Stopped) {
         if why != Why::Interrupted
             && let Some(thread) = self.threads.get_mut(&tid)
         {

@@ -12,7 +12,7 @@ use crate::calltree::{CallTree, Label, Node, NodeId};
 use crate::symbolize::{FunctionKind, SymbolizedProfile};
 
 use super::page::{self, GraphDirection, Page};
-use super::palette::{Entry, Legend, Manner, Palette};
+use super::palette::{CallStyle, Entry, Legend, Palette};
 use crate::format::text::table::{columns, shorten};
 use crate::format::tools::folded;
 
@@ -193,14 +193,14 @@ fn colors(
     for (id, node) in tree.nodes() {
         let color = match node.label {
             Label::Function(function) => {
-                let manner = Manner {
+                let style = CallStyle {
                     inlined: node.inlined,
                     remote_read: node.is_remote_read(),
                 };
                 if is_drawn(tree, id, options) {
-                    legend.add(function, manner, node.own.value);
+                    legend.add(function, style, node.own.value);
                 }
-                palette.function(function, manner)
+                palette.function(function, style)
             }
             Label::All | Label::Part(_) => Palette::part(),
         };

@@ -4,7 +4,7 @@ use super::{Diff, FALSE_ALARMS, Row};
 
 /// A share of a function that must not grow by more than a limit.
 #[derive(Clone, Copy, Debug)]
-pub struct Judged<'a> {
+pub struct LimitedShare<'a> {
     /// The function.
     pub row: &'a Row,
     /// Its share with all it calls, instead of its self share.
@@ -13,7 +13,7 @@ pub struct Judged<'a> {
     pub points: f64,
 }
 
-impl Judged<'_> {
+impl LimitedShare<'_> {
     /// The share before and after.
     pub fn shares(&self) -> (f64, f64) {
         let Row { before, after, .. } = self.row;
@@ -34,7 +34,7 @@ impl Judged<'_> {
 impl Diff {
     /// Those that grew by more than their limits. Over all of them together, chance does this in
     /// one of a hundred comparisons.
-    pub fn grown<'a>(&self, judged: Vec<Judged<'a>>) -> Vec<Judged<'a>> {
+    pub fn grown<'a>(&self, judged: Vec<LimitedShare<'a>>) -> Vec<LimitedShare<'a>> {
         // However chance distributes a function's samples over both recordings, it can't grow by
         // more than if all were in the second one.
         let (before, after) = (self.whole.before, self.whole.after);
@@ -105,7 +105,7 @@ mod tests {
             let second = recording(&mut random, after, more, weight);
             let tree = |profile| CallTree::new(profile, &everything(), Split::Nothing).unwrap();
             let diff = Diff::new(&tree(&first), &tree(&second), Basis::Weight).unwrap();
-            let judged = diff.rows.iter().map(|row| Judged {
+            let judged = diff.rows.iter().map(|row| LimitedShare {
                 row,
                 with_callees: false,
                 points,

@@ -7,7 +7,7 @@ mod growth;
 mod runs;
 mod student;
 
-pub use growth::Judged;
+pub use growth::LimitedShare;
 pub use runs::{RunOrder, Runs, RunsDiff, RunsRow};
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use crate::profile::Unit;
 use crate::view::chart::{Call, Chart, Run, ThreadChart};
 
 use crate::format::graph::page::FRAME;
-use crate::format::graph::palette::{Legend, Manner, Palette};
+use crate::format::graph::palette::{CallStyle, Legend, Palette};
 use crate::format::number::scaled;
 use crate::format::text::timeline::escaped;
 
@@ -35,7 +35,7 @@ impl<'c> Lane<'c> {
     pub(super) fn add_to(&self, legend: &mut Legend<'_, '_>) {
         for run in &self.thread.runs {
             let Call { function, inlined } = run.call;
-            legend.add(function, manner(inlined), run.end - run.start);
+            legend.add(function, style(inlined), run.end - run.start);
         }
     }
 
@@ -49,7 +49,7 @@ impl<'c> Lane<'c> {
 }
 
 /// Draws lanes.
-pub(super) struct Pen<'a, 'p> {
+pub(super) struct LaneWriter<'a, 'p> {
     pub(super) chart: &'a Chart<'p>,
     pub(super) palette: &'a Palette<'p>,
     pub(super) upwards: bool,
@@ -67,7 +67,7 @@ struct Frame<'n> {
     color: Color,
 }
 
-impl Pen<'_, '_> {
+impl LaneWriter<'_, '_> {
     pub(super) fn draw(&self, lane: &Lane<'_>, out: &mut String) {
         let duration = self.chart.duration;
         let runs = &lane.thread.runs;
@@ -91,7 +91,7 @@ impl Pen<'_, '_> {
             info: format!("{} from {}", time(run.end - run.start), time(run.start)),
             time: (run.start, run.end),
             y: lane.row(run.depth + 1, self.upwards),
-            color: self.palette.function(function, manner(inlined)),
+            color: self.palette.function(function, style(inlined)),
         };
         self.frame(&frame, out);
     }
@@ -121,8 +121,8 @@ impl Pen<'_, '_> {
     }
 }
 
-fn manner(inlined: bool) -> Manner {
-    Manner {
+fn style(inlined: bool) -> CallStyle {
+    CallStyle {
         inlined,
         remote_read: false,
     }

@@ -15,7 +15,7 @@ use super::page::{self, MARGIN, Page};
 use super::palette::{Legend, Palette};
 use crate::format::number::counted;
 
-use lane::{Lane, Pen};
+use lane::{Lane, LaneWriter};
 
 /// Zooms into time, in all lanes at once.
 const SCRIPT: &str = include_str!("zoom.js");
@@ -38,7 +38,7 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
         lanes.push(lane);
     }
     let width = options.width.unwrap_or(page::WIDTH).max(3 * MARGIN) - 2 * MARGIN;
-    let pen = Pen {
+    let writer = LaneWriter {
         chart,
         palette: &palette,
         upwards: options.upwards,
@@ -53,7 +53,7 @@ pub fn write(chart: &Chart<'_>, options: &FlameOptions, out: impl Write) -> io::
             "<svg id=\"frames\" x=\"{MARGIN}\" y=\"{top}\" width=\"{width}\" \
              total_samples=\"{duration}\">"
         );
-        lanes.iter().for_each(|lane| pen.draw(lane, &mut drawn));
+        lanes.iter().for_each(|lane| writer.draw(lane, &mut drawn));
         let script = SCRIPT.replace("LENGTH", &duration.to_string());
         let _ = write!(
             drawn,

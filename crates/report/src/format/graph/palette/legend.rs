@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::symbolize::{FunctionId, Language};
 
-use super::{Hue, Manner, Palette, PaletteBy, of_module};
+use super::{CallStyle, Hue, Palette, PaletteBy, of_module};
 
 /// A colour and its meaning.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub(in crate::format) struct Entry {
 pub(in crate::format) struct Legend<'a, 'p> {
     palette: &'a Palette<'p>,
     hues: BTreeMap<Group<'p>, FxHashMap<&'p str, u64>>,
-    manner: Manner,
+    style: CallStyle,
 }
 
 /// An entry of the legend.
@@ -38,12 +38,12 @@ impl<'a, 'p> Legend<'a, 'p> {
         Self {
             palette,
             hues: BTreeMap::new(),
-            manner: Manner::default(),
+            style: CallStyle::default(),
         }
     }
 
     /// Adds a frame of this function; `own` is its self weight.
-    pub(in crate::format) fn add(&mut self, id: FunctionId, manner: Manner, own: u64) {
+    pub(in crate::format) fn add(&mut self, id: FunctionId, style: CallStyle, own: u64) {
         let group = match self.palette.module_hue(id) {
             Some(module) => Group::Module(module),
             None => Group::Hue(self.palette.hue(id)),
@@ -51,8 +51,8 @@ impl<'a, 'p> Legend<'a, 'p> {
         let symbolized = self.palette.symbolized;
         let modules = self.hues.entry(group).or_default();
         *modules.entry(&symbolized[id].module).or_default() += own;
-        self.manner.inlined |= manner.inlined;
-        self.manner.remote_read |= manner.remote_read;
+        self.style.inlined |= style.inlined;
+        self.style.remote_read |= style.remote_read;
     }
 
     /// The entries: kinds of code in their order, libraries and modules by weight; then marks.
@@ -83,16 +83,16 @@ impl<'a, 'p> Legend<'a, 'p> {
             });
         }
         let marks = [
-            (self.manner.inlined, "pale: inlined", true),
-            (self.manner.remote_read, "dull italics: read later", false),
+            (self.style.inlined, "pale: inlined", true),
+            (self.style.remote_read, "dull italics: read later", false),
         ];
         for (_, text, inlined) in marks.into_iter().filter(|(is_there, ..)| *is_there) {
-            let manner = Manner {
+            let style = CallStyle {
                 inlined,
                 remote_read: !inlined,
             };
             entries.push(Entry {
-                color: manner.seen_in(middle(Group::Hue(Hue::Language(Language::C)))),
+                color: style.seen_in(middle(Group::Hue(Hue::Language(Language::C)))),
                 text: text.into(),
             });
         }

@@ -84,7 +84,7 @@ pub(in crate::format) struct Palette<'p> {
 
 /// How a function is called, as far as it shows in its colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::format) struct Manner {
+pub(in crate::format) struct CallStyle {
     /// Paler.
     pub(in crate::format) inlined: bool,
     /// Duller.
@@ -105,13 +105,13 @@ impl<'p> Palette<'p> {
     }
 
     /// The colour of a function.
-    pub(in crate::format) fn function(&self, id: FunctionId, manner: Manner) -> Color {
+    pub(in crate::format) fn function(&self, id: FunctionId, style: CallStyle) -> Color {
         let function = &self.symbolized[id];
         let color = match self.module_hue(id) {
             Some(module) => of_module(module, &function.name),
             None => self.hue(id).shade(&function.name),
         };
-        manner.seen_in(color)
+        style.seen_in(color)
     }
 
     fn hue(&self, id: FunctionId) -> Hue {
@@ -140,7 +140,7 @@ impl<'p> Palette<'p> {
     }
 }
 
-impl Manner {
+impl CallStyle {
     fn seen_in(self, color: Color) -> Color {
         // Halfway to white, and two thirds of the way to grey.
         let pale = |channel: u8| ((u16::from(channel) + 255) / 2) as u8;

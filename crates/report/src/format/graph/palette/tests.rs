@@ -42,11 +42,11 @@ fn a_legend_lists_what_is_there() {
         let mut legend = Legend::new(&palette);
         for id in symbolized.function_ids() {
             let name = &*symbolized[id].name;
-            let manner = Manner {
+            let style = CallStyle {
                 inlined: name == "inlined",
                 remote_read: name == "main",
             };
-            legend.add(id, manner, u64::from(name == "deflate"));
+            legend.add(id, style, u64::from(name == "deflate"));
         }
         let entries = legend.entries();
         let texts: Vec<&str> = entries.iter().map(|entry| &*entry.text).collect();
@@ -71,11 +71,11 @@ fn a_function_has_one_colour_and_a_module_one_hue() {
     for by in [PaletteBy::Kind, PaletteBy::Language, PaletteBy::Module] {
         let palette = Palette::new(&symbolized, by);
         let color = |name, inlined, remote_read| -> [u8; 3] {
-            let manner = Manner {
+            let style = CallStyle {
                 inlined,
                 remote_read,
             };
-            palette.function(find(&symbolized, name), manner).into()
+            palette.function(find(&symbolized, name), style).into()
         };
         let plain = color("deflate", false, false);
         assert_eq!(plain, color("deflate", false, false));

@@ -55,8 +55,8 @@ struct Row<'a> {
     #[serde(flatten)]
     place: Code<'a>,
     stacks: u64,
-    prof: Said<'a>,
-    framehop: Said<'a>,
+    prof: CallerOrEnd<'a>,
+    framehop: CallerOrEnd<'a>,
 }
 
 #[derive(Serialize)]
@@ -68,7 +68,7 @@ struct Code<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Said<'a> {
+enum CallerOrEnd<'a> {
     Caller(Code<'a>),
     End(StackEnd),
 }
@@ -80,8 +80,8 @@ fn row<'a>(difference: &'a Difference, names: &'a DifferenceNames) -> Row<'a> {
         function: Option::as_deref(name),
     };
     let said = |answer: &'a Answer, name: &'a Option<_>| match answer {
-        Answer::Caller(place) => Said::Caller(code(place, name)),
-        Answer::End(end) => Said::End(*end),
+        Answer::Caller(place) => CallerOrEnd::Caller(code(place, name)),
+        Answer::End(end) => CallerOrEnd::End(*end),
     };
     Row {
         place: code(&difference.place, &names.function),
