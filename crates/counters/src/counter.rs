@@ -55,7 +55,7 @@ impl Counter {
     ) -> Result<Self, OpenError> {
         let mut places = Places::of(&target)?;
         if let Some(cpus) = &event.cpus {
-            places.keep_cpus(cpus);
+            places.retain_cpus(cpus);
         }
         let mut spec = event.clone();
         spec.modifiers.pinned |= options.pinned;

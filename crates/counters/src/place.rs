@@ -127,7 +127,7 @@ impl Places {
     }
 
     /// Removes other CPUs than these, unless none would remain.
-    pub(crate) fn keep_cpus(&mut self, cpus: &[u32]) {
+    pub(crate) fn retain_cpus(&mut self, cpus: &[u32]) {
         let kept = |site: &Site| matches!(site.name, PlaceName::Cpu(cpu) if cpus.contains(&cpu));
         if self.sites.iter().any(kept) {
             self.sites.retain(kept);

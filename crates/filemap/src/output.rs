@@ -266,7 +266,7 @@ impl OutputPath {
         if let Found::File(old) = new.place.found()?
             && old.st_uid == rustix::process::geteuid().as_raw()
         {
-            keep_mode(new.file()?, &old)?;
+            preserve_mode(new.file()?, &old)?;
         }
         Ok(new)
     }
@@ -342,7 +342,7 @@ fn standard_stream(path: &Path) -> io::Result<Option<File>> {
     Ok(Some(descriptor.into()))
 }
 
-fn keep_mode(file: &File, old: &Stat) -> io::Result<()> {
+fn preserve_mode(file: &File, old: &Stat) -> io::Result<()> {
     let mut mode = Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
     let group = Some(Gid::from_raw(old.st_gid));
     if rustix::fs::fstat(file)?.st_gid != old.st_gid

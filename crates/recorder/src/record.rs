@@ -267,7 +267,7 @@ fn run(
         // nothing could be started, nothing comes and the queue is closed. Children created after
         // the events were opened, and before their records were enabled, are sampled as well.
         if is_started.recv().is_ok() {
-            session.keep();
+            session.retain();
         }
         let mut running = launch::running(&options.target);
         running.extend(launch::children(&options.target, before));

@@ -21,8 +21,8 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
-    /// Keeps a value. (`None` can't happen: a place that is taken stays so.)
-    pub(crate) fn keep(&self, value: T) -> Option<&T> {
+    /// Stores a value. (`None` can't happen: a place that is taken stays so.)
+    pub(crate) fn store(&self, value: T) -> Option<&T> {
         let mut link = &self.first;
         let mut node = Box::new(Node {
             value,
@@ -56,7 +56,7 @@ mod tests {
         let arena = Arena::default();
         let sums: Vec<u64> = std::thread::scope(|scope| {
             let keep = |from: u64| {
-                let kept: Vec<_> = (from..from + 50).filter_map(|n| arena.keep(n)).collect();
+                let kept: Vec<_> = (from..from + 50).filter_map(|n| arena.store(n)).collect();
                 kept.into_iter().sum()
             };
             let threads: Vec<_> = (0..4).map(|n| scope.spawn(move || keep(n * 50))).collect();

@@ -39,7 +39,7 @@ impl CompleteFiles {
     /// Adds a file that is complete at this path: gives it its name, and removes the oldest one if
     /// there are too many.
     pub(super) fn add(&mut self, output: &Output, path: &Path) -> io::Result<()> {
-        let Some(rotation) = self.rotation.as_ref().filter(|_| output.is_kept()) else {
+        let Some(rotation) = self.rotation.as_ref().filter(|_| output.is_retained()) else {
             if !is_stdout(path) {
                 self.files.push_back(path.to_path_buf());
             }

@@ -9,14 +9,14 @@ use std::path::Path;
 use prof_filemap::output::{Found, OutputPath};
 
 /// A new file that replaces an older one, which is kept with `.old` added to its name. Until
-/// [`keep`](Self::keep) is called, dropping it restores the older one.
+/// [`retain`](Self::retain) is called, dropping it restores the older one.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// `None` if it is the standard output.
     place: Option<OutputPath>,
     /// The name of the older file.
     kept: Option<OsString>,
-    keep: bool,
+    retained: bool,
 }
 
 impl Output {
@@ -33,7 +33,7 @@ impl Output {
             let output = Self {
                 place: None,
                 kept: None,
-                keep: true,
+                retained: true,
             };
             return Ok((output, stdout.into()));
         }
@@ -48,7 +48,7 @@ impl Output {
                 let output = Self {
                     place: Some(place),
                     kept,
-                    keep: false,
+                    retained: false,
                 };
                 Ok((output, file))
             }
@@ -59,14 +59,14 @@ impl Output {
         }
     }
 
-    /// Keeps the new file, even if later steps fail.
-    pub(crate) fn keep(&mut self) {
-        self.keep = true;
+    /// Retains the new file, even if later steps fail.
+    pub(crate) fn retain(&mut self) {
+        self.retained = true;
     }
 
-    /// Whether [`keep`](Self::keep) was called.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.keep
+    /// Whether [`retain`](Self::retain) was called.
+    pub(crate) fn is_retained(&self) -> bool {
+        self.retained
     }
 
     /// Gives the file another name in its directory, unless that name is taken.
@@ -93,7 +93,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        let Some(place) = self.place.as_ref().filter(|_| !self.keep) else {
+        let Some(place) = self.place.as_ref().filter(|_| !self.retained) else {
             return;
         };
         let _ = place.remove(place.name());
@@ -154,7 +154,7 @@ mod tests {
         let path = folder.path().join("prof.data");
         fs::write(&path, "before").expect("written");
         let (mut output, _) = Output::create(&path).expect("created");
-        output.keep();
+        output.retain();
         drop(output);
         assert_eq!(read(&path).as_deref(), Some(""));
         assert_eq!(read(&old_path(&path)).as_deref(), Some("before"));
@@ -198,7 +198,7 @@ mod tests {
         fs::write(&target, "precious").expect("written");
         std::os::unix::fs::symlink(&target, &path).expect("linked");
         let (mut output, _) = Output::create(&path).expect("created");
-        output.keep();
+        output.retain();
         assert_eq!(read(&target).as_deref(), Some("precious"));
     }
 }

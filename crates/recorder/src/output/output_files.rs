@@ -86,10 +86,10 @@ impl OutputFiles {
         Ok(())
     }
 
-    /// Keeps the files, even if later steps fail.
-    pub(crate) fn keep(&mut self) {
+    /// Retains the files, even if later steps fail.
+    pub(crate) fn retain(&mut self) {
         if let Some(current) = &mut self.current {
-            current.output.keep();
+            current.output.retain();
         }
     }
 
@@ -189,12 +189,12 @@ impl OutputFiles {
             return Ok(self.path.clone());
         };
         let path = with_time(&self.path);
-        // Without a call to `keep`, an incomplete file is removed.
+        // Without a call to `retain`, an incomplete file is removed.
         let (mut output, file) = Output::create(&path)?;
         let mut writer = self.header.begin(file, &self.path)?;
         let summary = recent.copy(|records| writer.write(records))?;
         writer.finish(&self.header.features(&summary))?;
-        output.keep();
+        output.retain();
         self.complete.files.push_back(path.clone());
         Ok(path)
     }
@@ -225,7 +225,7 @@ impl OutputFiles {
     /// Creates the next file.
     pub(crate) fn next(&mut self) -> Result<(), WriteError> {
         let (mut output, file) = Output::create(&self.path)?;
-        output.keep();
+        output.retain();
         self.begin_file(output, file)
     }
 

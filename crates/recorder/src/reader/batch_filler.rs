@@ -93,7 +93,7 @@ impl BatchFiller<'_> {
             return;
         }
         let weight = match &mut self.period_randomizer {
-            Some(period_randomizer) => match period_randomizer.keep(sample) {
+            Some(period_randomizer) => match period_randomizer.thinned_weight(sample) {
                 None => return,
                 kept => kept,
             },

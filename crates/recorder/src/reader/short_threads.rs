@@ -124,7 +124,7 @@ impl PeriodRandomizer {
 
     /// The weight of a sample, together with that of the dropped samples before it; `None` if it is
     /// dropped.
-    pub(crate) fn keep(&mut self, sample: &Sample<'_>) -> Option<u64> {
+    pub(crate) fn thinned_weight(&mut self, sample: &Sample<'_>) -> Option<u64> {
         let period = sample.period;
         self.sampled_time = self.sampled_time.saturating_add(period);
         if period >= self.sample_period.period {
@@ -297,9 +297,9 @@ mod tests {
         Bytes(bytes)
     }
 
-    fn keep(period_randomizer: &mut PeriodRandomizer, sample: &Bytes) -> Option<u64> {
+    fn thinned_weight(period_randomizer: &mut PeriodRandomizer, sample: &Bytes) -> Option<u64> {
         sample.see(|record| match record {
-            Record::Sample(sample) => period_randomizer.keep(sample),
+            Record::Sample(sample) => period_randomizer.thinned_weight(sample),
             other => panic!("{other:?}"),
         })
     }
@@ -310,7 +310,7 @@ mod tests {
         let short_period = sample(1, 7, 100);
         let kept = |period_randomizer: &mut PeriodRandomizer, record: &Bytes, count| -> Vec<u64> {
             (0..count)
-                .filter_map(|_| keep(period_randomizer, record))
+                .filter_map(|_| thinned_weight(period_randomizer, record))
                 .collect()
         };
         // The first ten periods of 1000 are all kept; of the rest each tenth, for all ten.
@@ -354,7 +354,10 @@ mod tests {
         }
         assert_eq!(period_randomizer.timeout(), None);
         // A late sample does not show that the thread lives.
-        assert_eq!(keep(&mut period_randomizer, &short_period), Some(100));
+        assert_eq!(
+            thinned_weight(&mut period_randomizer, &short_period),
+            Some(100)
+        );
         assert_eq!(period_randomizer.timeout(), None);
         // A thread with the id of one that ended long ago is young.
         (0..PeriodRandomizer::ENDED).for_each(|_| period_randomizer.notice(&exit(3)));
@@ -367,7 +370,7 @@ mod tests {
         let check = |ends: u32, count: u64, sampled: u64, expected: bool| {
             let mut period_randomizer = PeriodRandomizer::new(PERIOD);
             for _ in 0..sampled {
-                keep(&mut period_randomizer, &sample(1, 7, PERIOD.period));
+                thinned_weight(&mut period_randomizer, &sample(1, 7, PERIOD.period));
             }
             for _ in 0..ends {
                 end(count, 7).see(|record| period_randomizer.notice(record));

@@ -18,7 +18,7 @@ impl SampleEncoder {
     }
 
     /// Takes the chain that came with the sample.
-    pub(super) fn keep_chain(&mut self, sample: &Sample<'_>) {
+    pub(super) fn retain_chain(&mut self, sample: &Sample<'_>) {
         self.chain.clear();
         self.chain.push(sample.ip);
         self.chain.extend(sample.callchain);

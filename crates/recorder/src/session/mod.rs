@@ -132,9 +132,9 @@ impl Session {
         }
     }
 
-    /// Keeps the files, whatever happens: the target runs.
-    pub(crate) fn keep(&mut self) {
-        self.output.files.keep();
+    /// Retains the files, whatever happens: the target runs.
+    pub(crate) fn retain(&mut self) {
+        self.output.files.retain();
     }
 
     /// Whether the recording has ended because of its size limit.

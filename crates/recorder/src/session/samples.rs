@@ -35,7 +35,7 @@ impl Session {
         let (weight, is_unequal) = (event.weight, event.is_unequal());
         let period = self.trackers.lifetimes.sample(sample, period);
         if let StackWork::Keep(end) = event.stacks {
-            return self.keep_sample(sample, period, end, entry.bytes);
+            return self.retain_sample(sample, period, end, entry.bytes);
         }
         let Some(period) = self.events.weight(sample, period) else {
             return Ok(());
@@ -65,14 +65,14 @@ impl Session {
     }
 
     /// Writes a sample whose stack stays as the kernel made it.
-    fn keep_sample(
+    fn retain_sample(
         &mut self,
         sample: &Sample<'_>,
         period: u64,
         end: StackEnd,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
-        self.encoder.keep_chain(sample);
+        self.encoder.retain_chain(sample);
         self.mark(sample);
         self.statistics.count_sample(StackOutcome::of(end));
         if period == sample.period {

@@ -183,7 +183,7 @@ impl<'p> FilteredSamples<'p> {
             any |= !self.locations(frame).is_empty();
             found.push((seen, any));
         }
-        let is_shown = |&(seen, any): &(Seen, bool)| any && selection.takes(seen);
+        let is_shown = |&(seen, any): &(Seen, bool)| any && selection.accepts(seen);
         found.iter().map(is_shown).collect()
     }
 }

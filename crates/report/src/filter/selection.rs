@@ -144,7 +144,7 @@ impl<'a> Selection<'a> {
     }
 
     /// Whether a stack in which all this was seen is let through.
-    pub(crate) fn takes(&self, seen: Seen) -> bool {
+    pub(crate) fn accepts(&self, seen: Seen) -> bool {
         let Filter {
             function,
             module,

@@ -125,7 +125,7 @@ impl Download {
     }
 
     /// Moves the file to its path, if it is the requested one.
-    pub(super) fn keep(self) -> io::Result<PathBuf> {
+    pub(super) fn persist(self) -> io::Result<PathBuf> {
         let bytes = MappedFile::from_file(self.file.as_file())?;
         let image = Image::parse(&bytes).map_err(io::Error::other)?;
         if image.build_id() != Some(self.id) {

@@ -130,7 +130,7 @@ impl<'a> Client<'a> {
             match inbox.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Received { bytes, total }) => self.report(module, bytes, total),
                 Ok(Event::Done(Ok(target))) => {
-                    return target.keep().map_err(|error| failed(error.to_string()));
+                    return target.persist().map_err(|error| failed(error.to_string()));
                 }
                 Ok(Event::Done(Err(Failed::NotFound))) => return Err(Problem::NotFound),
                 Ok(Event::Done(Err(Failed::Other(reason)))) => return Err(failed(reason)),

@@ -57,7 +57,7 @@ impl<'data> SplitFiles<'data> {
             .find_map(|path| {
                 let bytes = MappedFile::open(path).ok()?;
                 let sections = Sections::read_split(&Image::parse(&bytes).ok()?);
-                self.read.keep(sections)
+                self.read.store(sections)
             })
     }
 }

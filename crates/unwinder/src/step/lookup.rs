@@ -24,7 +24,7 @@ pub(crate) fn find_rule(
     if let Some(&rule) = code.known.rules.get(place.module, key) {
         return rule;
     }
-    let rule = make_rule(code, frame, place).unwrap_or(plain(Rule::Unknown));
+    let rule = create_rule(code, frame, place).unwrap_or(plain(Rule::Unknown));
     code.known.rules.insert(place.module, key, rule);
     rule
 }
@@ -43,7 +43,11 @@ pub(crate) fn remember_guess(
 }
 
 #[cold]
-fn make_rule(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping) -> Option<CachedRule> {
+fn create_rule(
+    code: &mut ProcessCode<'_>,
+    frame: &Frame,
+    place: &CodeMapping,
+) -> Option<CachedRule> {
     let returned_to = frame.program_counter();
     if !frame.interrupted && starts_goroutine(code, place, returned_to) {
         return Some(plain(Rule::ProgramEntry));

@@ -106,7 +106,7 @@ impl<'a, 'p> Builder<'a, 'p> {
             let weight = std::mem::take(&mut self.weights[stack.index()]);
             let squares = std::mem::take(&mut self.squares[stack.index()]);
             let place = self.place(root, stack);
-            if self.takes(place) {
+            if self.accepts(place) {
                 self.nodes.add(place.node, weight);
                 self.nodes.add_squares(place.node, squares);
             }
@@ -140,8 +140,8 @@ impl<'a, 'p> Builder<'a, 'p> {
     }
 
     /// Whether stacks that are there are in the tree.
-    fn takes(&self, place: StackPosition) -> bool {
-        place.shown && self.selection.takes(place.seen)
+    fn accepts(&self, place: StackPosition) -> bool {
+        place.shown && self.selection.accepts(place.seen)
     }
 
     /// The node of a stack in the tree. Each distinct stack is walked once.

@@ -11,7 +11,7 @@ pub(super) fn mark(builder: &mut Builder<'_, '_>) {
     let profile = builder.symbolized.profile();
     let depths = builder.depths.get_or_init(|| depths(profile));
     for ((stack, count), samples) in std::mem::take(&mut builder.remote_read) {
-        if !builder.places[stack.index()].is_some_and(|place| builder.takes(place)) {
+        if !builder.places[stack.index()].is_some_and(|place| builder.accepts(place)) {
             continue;
         }
         // The innermost of the frames that were read from live memory; its callers were, too.
