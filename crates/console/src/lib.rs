@@ -10,6 +10,6 @@ mod parse;
 mod reference;
 
 pub use generate::{complete, generate, pages, typed_words};
-pub use message::{Console, say};
+pub use message::{Console, say, without_errno};
 pub use output::write_stdout;
 pub use parse::parsed;

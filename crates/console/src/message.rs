@@ -66,7 +66,7 @@ fn in_one_line(error: &anyhow::Error) -> String {
 }
 
 /// Removes the error numbers from the system's texts, such as in `No such file (os error 2)`.
-fn without_errno(line: &str) -> String {
+pub fn without_errno(line: &str) -> String {
     let mut parts = line.split(" (os error ");
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use prof_console::without_errno;
 use prof_events::system::{self, System};
 use serde::Serialize;
 
@@ -136,7 +137,7 @@ impl Check {
         Self {
             name,
             status: Status::Ok,
-            found: found.into(),
+            found: without_errno(&found.into()),
             cost: None,
             fix: None,
         }
@@ -183,5 +184,18 @@ impl Check {
             writeln!(out, "  {:<27} $ {fix}", "")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn causes_are_words_without_numbers() {
+        let check = Check::no("counters", format!("refused ({})", Errno::NOENT), "");
+        assert_eq!(check.found, "refused (No such file or directory)");
     }
 }
