@@ -12,6 +12,7 @@ mod page;
 mod profiler;
 mod python;
 mod rates;
+pub(crate) mod readme;
 mod scale;
 mod second_opinion;
 mod steady;

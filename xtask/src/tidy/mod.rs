@@ -15,6 +15,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
+use crate::bench::readme;
 use crate::workspace;
 
 /// Something in the tree that breaks a promise.
@@ -45,6 +46,10 @@ pub(crate) fn run() -> Result<()> {
     let root = workspace::root();
     let mut problems = check_files(root)?;
     problems.extend(layers::check(&workspace::metadata(root)?));
+    if !readme::is_current(root)? {
+        let what = format!("the costs are not those of {}", readme::RESULTS);
+        problems.push(Problem::new("README.md", what));
+    }
     for problem in &problems {
         println!("{problem}");
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::{Context, Result};
 
 use super::super::markdown::{percent, thousands};
-use super::super::{Options, machine};
+use super::super::{Options, machine, readme};
 use super::{Costs, program};
 use crate::workspace;
 
@@ -13,8 +13,8 @@ const ABOUT: &str = "# Steady cost
 
 The cost of a profiler: per second of recording, and once. Each program runs for several lengths,
 alone and under each profiler in turn; each cost is the line of least squares through the
-measurements. Written by `cargo xtask bench --steady`; a run for some programs or rates leaves the
-rows of the others as they are.
+measurements. Written by `cargo xtask bench --steady`, as is the table of costs in the README; a run
+for some programs or rates leaves the rows of the others as they are.
 
 - *own CPU*: CPU time of the profiler itself, all its threads, per second of the program: the slope
 - *fixed*: its CPU time in a recording of no length
@@ -24,7 +24,7 @@ rows of the others as they are.
 - *taken*: samples in the recording, of those due (the program's CPU time times the frequency)
 - *whole*: share of the stacks that reach their root, as perf reads the recording
 - *lost*: samples lost, by the profiler's own account, in all runs together
-- *measured*: build of prof, lengths in seconds x repetitions, day
+- *measured*: build of prof, lengths in seconds x repetitions, day, machine
 
 The event is `cpu-clock:u`, with `-a` `cpu-clock`. A cost of a thousandth or less is too
 small to measure in short runs on a shared machine.
@@ -48,18 +48,17 @@ pub(super) fn write(all: &[Costs], options: &Options) -> Result<()> {
     rows.extend(all.iter().map(|costs| row(costs, options)));
     rows.sort_by_key(|row| place(row));
     let mut page = String::from(ABOUT);
-    writeln!(
-        page,
-        "\nMachine: {}.\n\n## Programs\n",
-        machine::description()
-    )?;
+    writeln!(page, "\n## Programs\n")?;
     for (name, about) in program::ABOUT {
         writeln!(page, "- **{name}**: {about}")?;
     }
     writeln!(page, "\n## Costs\n\n{HEAD}\n{}", rows.join("\n"))?;
     std::fs::write(&path, &page).with_context(|| format!("cannot write {}", path.display()))?;
     println!("\n{page}\nwritten to {}", path.display());
-    Ok(())
+    match path.ends_with(readme::RESULTS) {
+        true => readme::update(workspace::root(), &page),
+        false => Ok(()),
+    }
 }
 
 /// How the rows of a program at a rate begin.
@@ -81,7 +80,7 @@ fn row(costs: &Costs, options: &Options) -> String {
     let share = |share: Option<f64>| share.map_or_else(|| "-".into(), percent);
     let lengths: Vec<String> = options.lengths.iter().map(f64::to_string).collect();
     format!(
-        "{}{} | {:.2} % | {:.2} s | {:.0} | {} | {} | {} MB | {} | {} | {} | {}, {} x {}, {} |",
+        "{}{} | {:.2} % | {:.2} s | {:.0} | {} | {} | {} MB | {} | {} | {} | {}, {} x {}, {}, {} |",
         key(costs),
         costs.profiler,
         costs.own_cpu.slope * 100.0,
@@ -101,5 +100,6 @@ fn row(costs: &Costs, options: &Options) -> String {
         lengths.join("/"),
         options.repetitions,
         machine::date(),
+        machine::description(),
     )
 }
