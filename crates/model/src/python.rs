@@ -136,7 +136,7 @@ pub struct PythonStacks {
 
 impl PythonStacks {
     /// Whether there are none.
-    pub(crate) fn are_none(&self) -> bool {
+    pub fn are_none(&self) -> bool {
         *self == Self::default()
     }
 

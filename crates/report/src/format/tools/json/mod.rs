@@ -9,7 +9,7 @@ mod timeline;
 
 use std::io::{self, Write};
 
-use prof_model::{Coverage, Fallback, Grade, Losses, ProbedPrograms, Verdict};
+use prof_model::{Coverage, Fallback, Grade, Losses, ProbedPrograms, PythonStacks, Verdict};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
@@ -93,6 +93,9 @@ struct ReportQuality<'a> {
     covered_event: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probes: Option<&'a ProbedPrograms>,
+    #[serde(skip_serializing_if = "PythonStacks::are_none")]
+    python: &'a PythonStacks,
+    problems: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -138,9 +141,10 @@ fn recording(symbolized: &SymbolizedProfile) -> Recording<'_> {
 /// `None` if the profile has no quality.
 fn quality(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
     let quality = symbolized.quality();
+    let verdict = Verdict::new(quality);
     let partial = |(reason, samples)| Partial { reason, samples };
     (!symbolized.profile().missing_data.quality).then(|| ReportQuality {
-        grade: Verdict::new(quality).grade,
+        grade: verdict.grade,
         samples: quality.samples,
         user_stacks: quality.user_stacks(),
         whole_stacks: quality.whole_stacks(),
@@ -150,6 +154,8 @@ fn quality(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
         coverage: &quality.coverage,
         covered_event: quality.covered_event.as_deref(),
         probes: quality.probes.as_ref(),
+        python: &quality.python,
+        problems: verdict.problems().to_vec(),
     })
 }
 
