@@ -13,6 +13,7 @@ use std::iter::once;
 
 use serde::Serialize;
 
+use crate::python::NoPython;
 use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::{byte_size, counted};
@@ -236,8 +237,14 @@ fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
     let all = python.all();
     let unknown = python.unknown.iter().filter(|&(_, &count)| count > 0);
     unknown.map(move |(reason, &count)| {
+        let remedy = match reason {
+            NoPython::Changed | NoPython::Uncertain if hides_python(quality) => {
+                remedy::ending(Cause::LatePython, quality)
+            }
+            _ => String::new(),
+        };
         format!(
-            "{} ({}) without Python frames: {}",
+            "{} ({}) without Python frames: {}{remedy}",
             counted(count, "stack"),
             percent(share(count, all).unwrap_or(0.0)),
             reason.describe()

@@ -22,6 +22,8 @@ pub(super) enum Cause {
     Throttled,
     /// There are few samples, of all threads or of some.
     FewSamples,
+    /// Frames of Python were read too late.
+    LatePython,
 }
 
 /// What to do about a problem. A remedy that was in force or is impossible is not offered.
@@ -38,6 +40,8 @@ pub(super) enum Remedy {
     FewerSamples(SampledBy),
     MoreSamples(SampledBy),
     Root,
+    /// For frames of Python.
+    RootOrStops,
     UnwindTables,
     /// For the code of a Java VM.
     JavaFramePointers,
@@ -100,6 +104,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         ],
         Cause::SlowUnwinding | Cause::Throttled => vec![fewer],
         Cause::FewSamples => vec![Remedy::MoreSamples(quality.sampled_by)],
+        Cause::LatePython => vec![Remedy::RootOrStops],
     }
 }
 
@@ -130,7 +135,8 @@ impl Remedy {
             }
             Self::FewerSamples(_) => true,
             Self::MoreSamples(by) => !has_too_many_samples(quality) && could_be_more(by, quality),
-            Self::Root => is(|known| !known.root),
+            // Only root's threads run before all others.
+            Self::Root | Self::RootOrStops => is(|known| !known.root),
             Self::UnwindTables => !is_made_at_run_time(cause, quality),
             Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
             Self::CFramePointers | Self::GoTables => true,
@@ -279,6 +285,7 @@ impl fmt::Display for Remedy {
             Self::FewerSamples(by) => write!(f, "use {}", by.fewer()),
             Self::MoreSamples(by) => write!(f, "use {}", by.more()),
             Self::Root => f.write_str("record as root"),
+            Self::RootOrStops => f.write_str("record as root, or with --sampler ptrace"),
             Self::UnwindTables => f.write_str(
                 "build this code with unwind tables (-fasynchronous-unwind-tables, or .cfi_ \
                  directives in assembly) or with frame pointers (-fno-omit-frame-pointer)",
@@ -300,6 +307,7 @@ impl fmt::Display for Remedy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::python::NoPython;
     use crate::verdict::Verdict;
 
     /// As root by default.
@@ -348,6 +356,22 @@ mod tests {
     const LOWER_RATE: &str = "use a lower rate (-F)";
     const WITH_TABLES: &str = "build this code with unwind tables (-fasynchronous-unwind-tables, \
         or .cfi_ directives in assembly) or with frame pointers (-fno-omit-frame-pointer)";
+
+    #[test]
+    fn late_python_frames_need_root_if_they_are_many() {
+        let with = |late: u64, root: bool, expected: &str| {
+            let mut quality = recorded(usual(), &[]);
+            if let Some(settings) = &mut quality.settings {
+                settings.root = root;
+            }
+            quality.python.known = 1000;
+            quality.python.unknown.insert(NoPython::Changed, late);
+            check(&quality, &[expected]);
+        };
+        with(10, false, "");
+        with(100, false, "record as root, or with --sampler ptrace");
+        with(100, true, "");
+    }
 
     #[test]
     fn deep_stacks_need_larger_dumps_unless_they_are_the_largest() {
