@@ -12,6 +12,7 @@
 mod error;
 pub mod kernel;
 mod maps;
+mod sched_stat;
 pub mod settings;
 mod stat;
 mod status;
@@ -21,6 +22,7 @@ mod vdso;
 
 pub use error::Error;
 pub use maps::{Maps, MapsEntry, Permissions, without_deleted};
+pub use sched_stat::SchedStat;
 pub use stat::{Stat, State};
 pub use status::{Ids, Seccomp, Status};
 pub use syscall::ThreadState;

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::maps::Maps;
+use crate::sched_stat::SchedStat;
 use crate::stat::Stat;
 use crate::status::Status;
 
@@ -184,7 +185,8 @@ impl Task {
 
     /// Nanoseconds that this thread has spent on CPUs: exact for a stopped thread.
     pub fn cpu_time(&self) -> Option<u64> {
-        self.first_number("schedstat")
+        let file = self.open(SchedStat::FILE).ok()?;
+        SchedStat::read_again(&file).map(|stat| stat.cpu_time)
     }
 
     /// Its root directory.
@@ -247,11 +249,6 @@ impl Task {
         let mut others = threads.map(|tid| Self::of(tid).folder);
         let other = others.find(|folder| shows(folder));
         other.map_or(Cow::Borrowed(&self.folder), Cow::Owned)
-    }
-
-    fn first_number(&self, name: &str) -> Option<u64> {
-        let text = String::from_utf8(self.read(name).ok()?).ok()?;
-        text.split_ascii_whitespace().next()?.parse().ok()
     }
 }
 

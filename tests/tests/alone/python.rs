@@ -1,6 +1,7 @@
 //! Python functions in the stacks of samples, where other load would matter.
 
 use prof_tests::{Need, Session, needs};
+use serde_json::Value;
 
 use crate::python::{
     NEEDS, ONE_THREAD, SYSTEM, THREE_THREADS, Way, check, install_pairs, known_callers, system,
@@ -75,6 +76,25 @@ fn functions_that_free_many_objects_are_known() {
     let share = |name: &str| stacks.share(|frames| frames.iter().any(|it| it.starts_with(name)));
     let (used, missing) = (share("use"), share("[no Python frames"));
     assert!(used > 0.9 && missing < 0.05, "{used}, {missing}\n{stacks}");
+}
+
+/// The threads of a plain user that read come late more often, which shows in the stack, or in how
+/// long they waited: nothing remains uncertain.
+#[test]
+fn plain_users_know_whether_functions_are_those_of_the_sample() {
+    if !needs(&[&[Need::PlainSampling], NEEDS].concat()) || system().is_none() {
+        return;
+    }
+    let session = Session::plain_user_alone();
+    let program = session.write("building.py", BUILDING.as_bytes());
+    let options = ["-e", "cpu-clock:u", "-F", "1999"];
+    let recorded = session.record(&options, &[SYSTEM.into(), program]);
+    let json = recorded.report(&["--json", "-"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let python = &json["quality"]["python"];
+    let uncertain = python["unknown"]["uncertain"].as_u64().unwrap_or(0);
+    let known = python["known"].as_u64().expect("a count");
+    assert!(uncertain * 50 < known, "{python}");
 }
 
 const SELECTING: &str = "

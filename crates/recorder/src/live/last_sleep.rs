@@ -1,13 +1,33 @@
-//! Whether a sample ended the sleep of the thread that reads it.
+//! Whether a sample ended the sleep of the thread that reads it, in the place of the sampled one.
 
+use std::fs::File;
+
+use prof_events::system::Priority;
 use prof_events::{current_cpu, system};
 use prof_perfdata::Sample;
+use prof_procfs::{SchedStat, Task};
 
 /// The last sleep of a thread that samples wake.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct LastSleep {
     /// Its start, by the clock of the records.
     began: u64,
+    /// Whether the thread got the CPU the moment it woke.
+    ran_at_once: bool,
+    turns: Turns,
+}
+
+/// How a thread gets its CPU.
+#[derive(Debug)]
+enum Turns {
+    /// Before all ordinary threads.
+    First,
+    /// As it comes.
+    Shared {
+        /// Its own; `None` if the kernel does not count.
+        stat: Option<File>,
+        before: SchedStat,
+    },
 }
 
 impl LastSleep {
@@ -15,20 +35,59 @@ impl LastSleep {
     /// that gets the CPU at once: twice as long as in a virtual machine.
     const AT_ONCE: u64 = 300_000;
 
-    /// A sleep that starts now.
-    pub(crate) fn begin() -> Self {
-        let began = system::monotonic_now();
-        Self { began }
+    /// Of the calling thread, which has this priority.
+    pub(crate) fn of_this_thread(priority: Priority) -> Self {
+        let turns = match priority {
+            Priority::RealTime => Turns::First,
+            Priority::Nice(_) => Turns::Shared {
+                stat: Task::this_thread().open(SchedStat::FILE).ok(),
+                before: SchedStat::default(),
+            },
+        };
+        Self {
+            began: system::monotonic_now(),
+            ran_at_once: false,
+            turns,
+        }
+    }
+
+    /// A sleep starts now.
+    pub(crate) fn begin(&mut self) {
+        self.began = system::monotonic_now();
+    }
+
+    /// It has ended.
+    pub(crate) fn end(&mut self) {
+        self.ran_at_once = self.turns.next();
     }
 
     /// Whether the sample woke this thread on its own CPU, where the sampled thread waits until
-    /// this one is done.
-    pub(crate) fn ended_by(self, sample: &Sample<'_>) -> bool {
+    /// this one is done, and has not run since.
+    pub(crate) fn ended_by(&self, sample: &Sample<'_>) -> bool {
         let (Some(time), Some(cpu)) = (sample.time, sample.cpu) else {
             return false;
         };
-        time > self.began
+        self.ran_at_once
+            && time > self.began
             && cpu == current_cpu()
             && system::monotonic_now().saturating_sub(time) < Self::AT_ONCE
+    }
+}
+
+impl Turns {
+    /// Whether the thread has got the CPU only once since this was last asked, and the moment it
+    /// woke: the thread before it has gone on for no instruction.
+    fn next(&mut self) -> bool {
+        let Self::Shared { stat, before } = self else {
+            return true;
+        };
+        let now = stat.as_ref().and_then(SchedStat::read_again);
+        let Some(now) = now else {
+            return false;
+        };
+        let last = std::mem::replace(before, now);
+        // The kernel takes the time once for a thread that wakes and the switch to it, unless
+        // something else happens between the two: the delay is not short then, but zero.
+        now.timeslices == last.timeslices + 1 && now.run_delay == last.run_delay
     }
 }

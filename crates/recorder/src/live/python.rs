@@ -44,8 +44,6 @@ struct Program {
 pub(crate) enum SinceSample {
     /// It was stopped or blocked.
     Stopped,
-    /// It waited for the CPU of the thread that reads it, most likely.
-    Waited,
     /// The thread that reads it took its CPU at once, and is ahead of it there: since then, it can
     /// have run only on another CPU.
     Preempted,

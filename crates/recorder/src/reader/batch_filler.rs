@@ -30,7 +30,7 @@ pub(super) struct BatchFiller<'a> {
     /// Whether samples wake both this thread and watchers.
     pub(super) races_watchers: bool,
     /// `None` if samples do not wake this thread, but watchers.
-    pub(super) last_sleep: Option<LastSleep>,
+    pub(super) last_sleep: Option<&'a LastSleep>,
 }
 
 impl BatchFiller<'_> {

@@ -21,6 +21,7 @@ use prof_perfdata::RecordFormat;
 use crate::error::Error;
 use crate::lifecycle::launch;
 use crate::lifecycle::{RecordingControl, Running};
+use crate::live::last_sleep::LastSleep;
 use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
@@ -168,7 +169,8 @@ impl<'a> Reader<'a> {
         let queue = self.sender.queue;
         let _closing = Closing(queue);
         // Before sampling starts: the rings soon fill up.
-        system::raise_thread_priority(Ahead::OfThese);
+        let priority = system::raise_thread_priority(Ahead::OfThese);
+        self.sleep.last = Some(LastSleep::of_this_thread(priority));
         if schedule.delay != Delay::None {
             self.toggles.push(Message {
                 time: system::monotonic_now(),
@@ -319,7 +321,7 @@ impl<'a> Reader<'a> {
             counts: &mut sender.counts,
             summary: PassSummary::default(),
             races_watchers: sleep.races_watchers,
-            last_sleep: (!has_watchers).then_some(sleep.last),
+            last_sleep: sleep.last.as_ref().filter(|_| !has_watchers),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
         let mut summary = take.summary;

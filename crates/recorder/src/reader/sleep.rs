@@ -16,7 +16,8 @@ use crate::summary::Wakeups;
 /// Sleeps as the policy says, and counts the reasons.
 pub(super) struct ReaderSleep {
     pub(super) policy: WakeupPolicy,
-    pub(super) last: LastSleep,
+    /// `None` before the first one.
+    pub(super) last: Option<LastSleep>,
     /// Whether samples have woken watchers as well as the reader.
     pub(super) races_watchers: bool,
     /// When the reader last woke.
@@ -64,7 +65,7 @@ impl ReaderSleep {
     pub(super) fn new(opened: &Opened, poll_interval: Option<Duration>) -> Self {
         Self {
             policy: WakeupPolicy::new(opened, poll_interval, Instant::now()),
-            last: LastSleep::begin(),
+            last: None,
             races_watchers: false,
             woke: Instant::now(),
             wakeups: Wakeups::default(),
@@ -113,13 +114,18 @@ impl ReaderSleep {
                 forward: signals,
             });
         }
-        self.last = LastSleep::begin();
+        if let Some(last) = &mut self.last {
+            last.begin();
+        }
         let wake = source.wait(plan.longest)?;
         if let Some(watchers) = watchers {
             watchers.clear();
         }
         if each {
             thread::sleep(self.policy.gather(self.woke, Instant::now(), watch));
+        }
+        if let Some(last) = &mut self.last {
+            last.end();
         }
         self.woke = Instant::now();
         Ok(wake)

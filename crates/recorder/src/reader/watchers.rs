@@ -141,20 +141,21 @@ impl Watchers {
 impl Shared {
     fn run(&self, mut watch: RingWatch, priority: Priority) {
         let mut readers = Readers {
-            priority,
+            sleep: LastSleep::of_this_thread(priority),
             python: PythonReader::new(Arc::clone(&self.readings)),
             tails: TailReader::new(self.settings.tail_limit),
         };
         let mut looked: Option<Instant> = None;
         loop {
-            let mut sleep = LastSleep::begin();
+            readers.sleep.begin();
             watch.wait();
             let since = looked.map_or(Duration::MAX, |looked| looked.elapsed());
             let early = self.settings.shortest.saturating_sub(since);
             if !early.is_zero() {
                 thread::sleep(early);
-                sleep = LastSleep::begin();
+                readers.sleep.begin();
             }
+            readers.sleep.end();
             looked = Some(Instant::now());
             // Where context switches are sampled, this thread has just caused such a sample by
             // taking the CPU: it must not wake for that again and again.
@@ -166,7 +167,7 @@ impl Shared {
             let mut is_urgent = false;
             let is_filling = watch.look(|bytes| match self.settings.format.parse(bytes) {
                 Ok(Record::Sample(sample)) => {
-                    let reading = readers.read(&sample, sleep, read_tails);
+                    let reading = readers.read(&sample, read_tails);
                     if let (Some(reading), Some(time)) = (reading, sample.time) {
                         is_urgent |= self.readings.leave((sample.tid, time), reading);
                     }
@@ -187,25 +188,19 @@ impl Shared {
 /// What a thread reads with.
 struct Readers {
     /// Of this thread.
-    priority: Priority,
+    sleep: LastSleep,
     python: PythonReader,
     tails: TailReader,
 }
 
 impl Readers {
-    /// Reads what belongs to a sample that ended this sleep, or came later.
-    fn read(
-        &mut self,
-        sample: &Sample<'_>,
-        sleep: LastSleep,
-        read_tails: bool,
-    ) -> Option<LiveReading> {
-        let is_prompt = sleep.ended_by(sample);
+    /// Reads what belongs to a sample.
+    fn read(&mut self, sample: &Sample<'_>, read_tails: bool) -> Option<LiveReading> {
+        let is_prompt = self.sleep.ended_by(sample);
         let thread = SampledThread::of(sample)?;
-        let since_sample = match (is_prompt, self.priority) {
-            (true, Priority::RealTime) => SinceSample::Preempted,
-            (true, Priority::Nice(_)) => SinceSample::Waited,
-            (false, _) => SinceSample::MayHaveRun,
+        let since_sample = match is_prompt {
+            true => SinceSample::Preempted,
+            false => SinceSample::MayHaveRun,
         };
         let python = self.python.read(&thread, since_sample);
         let copy = StackCopy::full(sample).filter(|_| read_tails);
