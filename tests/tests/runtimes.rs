@@ -273,6 +273,28 @@ fn a_running_jvm_names_its_functions() {
     }
 }
 
+/// Nothing can be requested from it: the names are read from its memory.
+#[test]
+fn a_jvm_behind_a_script_names_its_functions() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    for session in [Session::new, Session::plain_user] {
+        let session = session();
+        let text = std::fs::read(program("Hot.java")).expect("the program");
+        session.write("Hot.java", &text);
+        let script = "echo $$; exec java Hot.java 4000";
+        let arguments = [&["record"], USER_CODE, &["--", "sh", "-c", script]];
+        let outcome = session.run(arguments.concat());
+        outcome.assert_code(7);
+        let (pid, rest) = outcome.stdout.split_once('\n').unwrap();
+        assert_eq!(rest, "done\n", "{outcome}");
+        assert!(!perf_map(pid).exists(), "{outcome}");
+        let report = session.run(["report", "--folded", "-"]).stdout;
+        assert_named(&Stacks::from_folded(&report), "Hot.light", "Hot.heavy");
+    }
+}
+
 #[test]
 fn a_jvm_without_requests_continues() {
     if !needs(&[Need::Tool("java")]) {

@@ -191,6 +191,11 @@ pub trait Places: Send + Sync {
     fn jitdumps(&self, _pid: Pid) -> Vec<PathBuf> {
         Vec::new()
     }
+
+    /// What is known of a process's code besides the files that it wrote, as a perf map.
+    fn perf_map(&self, _pid: Pid) -> Option<&str> {
+        None
+    }
 }
 
 /// Nothing is known beyond the recorded paths.

@@ -109,5 +109,7 @@ pub fn hotspot(bytes: &[u8]) {
         if let Some(bytecodes) = machine.bytecodes(&mut memory, address & !7) {
             assert!(bytecodes.start <= bytecodes.end);
         }
+        machine.move_replacing(&mut [address]);
     }
+    machine.write_perf_map(&mut String::new());
 }

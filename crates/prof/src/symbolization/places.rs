@@ -116,7 +116,9 @@ impl PinnedPlaces {
     pub(super) fn has(&self, source: Source<'_>) -> bool {
         match source {
             Source::File(module) => self.0.files.iter().any(|(kept, _)| is_same(kept, module)),
-            Source::Jit { pid } => self.process(pid).is_some(),
+            Source::Jit { pid } => {
+                self.process(pid).is_some() || self.0.perf_maps.contains_key(&pid)
+            }
             Source::Kernel => false,
         }
     }
@@ -147,6 +149,10 @@ impl Places for PinnedPlaces {
     fn root(&self, pid: Pid) -> Option<(PathBuf, Pid)> {
         let process = self.process(pid)?;
         Some((self.root(process.root)?, process.inner_pid))
+    }
+
+    fn perf_map(&self, pid: Pid) -> Option<&str> {
+        self.0.perf_maps.get(&pid).map(String::as_str)
     }
 }
 

@@ -24,6 +24,8 @@ pub struct PinnedFiles {
     pub roots: Vec<PinnedRoot>,
     /// Processes with these root directories.
     pub processes: Vec<PinnedProcess>,
+    /// Perf maps of processes, with what was read from their memory.
+    pub perf_maps: HashMap<Pid, String>,
 }
 
 /// A root directory of processes in another mount namespace, or of a `chroot`.
@@ -52,7 +54,7 @@ pub struct PinnedProcess {
 impl PinnedFiles {
     /// Whether everything can be found by its path.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.processes.is_empty()
+        self.files.is_empty() && self.processes.is_empty() && self.perf_maps.is_empty()
     }
 }
 
@@ -180,6 +182,7 @@ impl FilePinner {
                 .collect(),
             roots: self.roots.into_iter().map(|(_, root)| root).collect(),
             processes: self.processes.into_values().collect(),
+            perf_maps: HashMap::new(),
         }
     }
 }

@@ -56,6 +56,8 @@ pub(crate) struct Session {
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     python: PythonFrames,
+    /// The records of code that replaces other code that are still to be written.
+    replacing_maps: Vec<u8>,
     mappings: KnownMappings,
     trackers: Trackers,
     file_pinner: FilePinner,
@@ -113,6 +115,7 @@ impl Session {
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
             python: PythonFrames::new(live),
+            replacing_maps: Vec::new(),
             mappings: KnownMappings::default(),
             trackers,
             file_pinner: FilePinner::default(),
@@ -341,9 +344,13 @@ impl Session {
         }
         let ended = self.output.complete(last);
         let SessionOutput { files, total, .. } = self.output;
+        let pinned = self.file_pinner.finish(&self.mappings.modules);
         Finished {
             quality: with_coverage(total.quality),
-            pinned: self.file_pinner.finish(&self.mappings.modules),
+            pinned: PinnedFiles {
+                perf_maps: self.chain_builder.take_perf_maps(),
+                ..pinned
+            },
             written: files.written(),
             ended,
         }

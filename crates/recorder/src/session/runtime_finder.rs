@@ -87,4 +87,15 @@ impl<L, R> RuntimeFinder<L, R> {
     pub(crate) fn forget(&mut self, pid: Pid) -> bool {
         self.processes.remove(&pid).is_some()
     }
+
+    /// The runtime of a process that has ended, which is forgotten.
+    pub(crate) fn take(&mut self, pid: Pid) -> Option<R> {
+        self.processes.remove(&pid)?.runtime
+    }
+
+    /// The runtimes of all processes, which are forgotten.
+    pub(crate) fn take_all(&mut self) -> impl Iterator<Item = (Pid, R)> {
+        let processes = std::mem::take(&mut self.processes).into_iter();
+        processes.filter_map(|(pid, known)| Some((pid, known.runtime?)))
+    }
 }

@@ -1,12 +1,14 @@
 //! Samples: unwound, weighed, written.
 
 use prof_events::Weight;
-use prof_model::{Mapping, NoPython, StackEnd, StackNote};
-use prof_perfdata::{Sample, WriteError};
+use prof_model::{AbsoluteAddress, Mapping, NoPython, StackEnd, StackNote};
+use prof_perfdata::{Mmap, Record, Sample, WriteError, encode};
+use prof_runtimes::hotspot::ReplacingCode;
 use prof_unwinder::Target;
 
 use super::Session;
 use super::events::StackWork;
+use super::python;
 use crate::offcpu::tracker::WaitSample;
 use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::BatchEntry;
@@ -23,7 +25,7 @@ impl Session {
         };
         if let Content::BlockedSample { since } = entry.content {
             self.blocked(sample, since, entry);
-            return self.write_python_maps();
+            return self.write_maps();
         }
         if self.trackers.duplicates.contains(sample.tid, sample.id)
             || event.ignores(sample, self.own_pid)
@@ -41,7 +43,7 @@ impl Session {
             return Ok(());
         };
         let unwound = self.unwind(sample, period, weight, entry);
-        self.write_python_maps()?;
+        self.write_maps()?;
         let Some(outcome) = unwound else {
             return Ok(());
         };
@@ -102,6 +104,9 @@ impl Session {
         let changed = StackCopy::full(sample).is_some() && unwound.needed_prompt_wakeup();
         self.feedback.changed += u32::from(changed);
         let mut note = unwound.note;
+        if unwound.has_replacing_code {
+            self.map_replacing_code(sample);
+        }
         let python = self.add_python(sample, entry, &mut note);
         self.mark(sample);
         let stop = (self.mappings).stop(sample, &self.encoder.chain, note.end);
@@ -138,12 +143,36 @@ impl Session {
         Some(added)
     }
 
-    /// Writes the records of Python functions before the first sample that has them.
-    pub(super) fn write_python_maps(&mut self) -> Result<(), WriteError> {
-        match self.python.take_maps() {
-            Some(maps) => self.output.write(&maps),
-            None => Ok(()),
+    /// Maps the addresses of code that replaces other code, unless its process has them.
+    fn map_replacing_code(&mut self, sample: &Sample<'_>) {
+        let Some((target, attr)) = (self.mappings.target(sample.pid)).zip(self.events.first_attr())
+        else {
+            return;
+        };
+        let start = ReplacingCode::START;
+        if target.process.space().find(AbsoluteAddress(start)).is_some() {
+            return;
         }
+        let mmap = Mmap {
+            length: ReplacingCode::LENGTH,
+            ..python::mmap(sample, start, "//anon")
+        };
+        // The path is short.
+        let _ = encode::mmap2(&mut self.replacing_maps, attr, &mmap);
+        self.mappings.follow(&Record::Mmap(mmap));
+    }
+
+    /// Writes the records of Python functions, and of code that replaces other code, before the
+    /// first sample that has them.
+    pub(super) fn write_maps(&mut self) -> Result<(), WriteError> {
+        let replacing = std::mem::take(&mut self.replacing_maps);
+        let python = self.python.take_maps().unwrap_or_default();
+        for maps in [python, replacing] {
+            if !maps.is_empty() {
+                self.output.write(&maps)?;
+            }
+        }
+        Ok(())
     }
 
     /// Marks the modules of a sample's chain, and its time.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::code_heap::Unknown;
 use super::layout::HotspotLayout;
+use super::names::Origin;
 use crate::Memory;
 use crate::read::word_at;
 
@@ -38,6 +39,8 @@ pub enum Frames {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Interpreter,
+    /// A compiled method.
+    Method,
     Other,
 }
 
@@ -51,13 +54,13 @@ impl Code {
     /// The bytes that contain the fields of a blob: 104 in HotSpot 17.
     const BLOB: usize = 256;
 
-    /// The code of the blob in this block.
+    /// The code of the blob in this block, and what names it.
     pub(super) fn read(
         layout: &HotspotLayout,
         memory: &mut impl Memory,
         blob: &Range<u64>,
         kinds: &mut Kinds,
-    ) -> Result<Self, Unknown> {
+    ) -> Result<(Self, Origin), Unknown> {
         let fields = &layout.blob;
         let mut bytes = [0; Self::BLOB];
         if memory.read(blob.start, &mut bytes) < bytes.len() {
@@ -72,34 +75,42 @@ impl Code {
             return Err(Unknown::NoCode);
         }
         let size = u32::try_from(words).ok().and_then(|it| it.checked_mul(8));
-        let frames = match (kind(memory, name, kinds)?, size) {
+        let kind = kind(memory, name, kinds)?;
+        let frames = match (kind, size) {
             (Kind::Interpreter, _) => Frames::Interpreter,
             // Return address and frame pointer take two words.
-            (Kind::Other, Some(size @ 16..=Self::LARGEST_FRAME)) => {
+            (Kind::Method | Kind::Other, Some(size @ 16..=Self::LARGEST_FRAME)) => {
                 let complete = u64::try_from(complete).ok();
                 Frames::Fixed {
                     size,
                     complete: complete.and_then(|it| range.start.checked_add(it)),
                 }
             }
-            (Kind::Other, _) => Frames::Unknown,
+            (Kind::Method | Kind::Other, _) => Frames::Unknown,
         };
-        Ok(Self { range, frames })
+        let origin = match (kind, &layout.name) {
+            (Kind::Method, Some(fields)) => Origin::Method(field(fields.method)?),
+            _ => Origin::Blob(name),
+        };
+        Ok((Self { range, frames }, origin))
     }
 }
 
 /// The kind for the name at this address.
 fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, Unknown> {
     const INTERPRETER: &[u8] = b"Interpreter\0";
+    const METHODS: [&[u8]; 2] = [b"nmethod\0", b"native nmethod\0"];
+    const LONGEST: usize = 16;
     if let Some(&known) = kinds.get(&name) {
         return Ok(known);
     }
-    let mut text = [0; INTERPRETER.len()];
+    let mut text = [0; LONGEST];
     if memory.read(name, &mut text) == 0 {
         return Err(Unknown::Unreadable);
     }
-    let kind = match text == *INTERPRETER {
+    let kind = match text.starts_with(INTERPRETER) {
         true => Kind::Interpreter,
+        false if METHODS.iter().any(|it| text.starts_with(it)) => Kind::Method,
         false => Kind::Other,
     };
     if kinds.len() >= Code::KINDS {

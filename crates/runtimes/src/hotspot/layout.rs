@@ -12,6 +12,8 @@ pub(super) struct HotspotLayout {
     pub(super) heap: HeapLayout,
     pub(super) blob: BlobLayout,
     pub(super) method: MethodLayout,
+    /// `None` if the tables lack something that only names need.
+    pub(super) name: Option<NameLayout>,
 }
 
 /// `CodeHeap`, with its two `VirtualSpace`s, and `HeapBlock`.
@@ -46,9 +48,51 @@ pub(super) struct MethodLayout {
     pub(super) bytecodes: u16,
 }
 
-impl HotspotLayout {
+/// What leads from compiled code to the name of its method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NameLayout {
+    /// The `Method` of compiled code.
+    pub(super) method: u16,
+    /// In a `ConstMethod`.
+    pub(super) constants: u16,
+    pub(super) name_index: u16,
+    pub(super) signature_index: u16,
+    /// In a `ConstantPool`: its class, and where the constants begin.
+    pub(super) holder: u16,
+    pub(super) constants_size: u16,
+    /// In a `Klass`.
+    pub(super) class_name: u16,
+    /// In a `Symbol`.
+    pub(super) symbol_length: u16,
+    pub(super) symbol_body: u16,
+}
+
+impl NameLayout {
+    fn new(tables: &Tables) -> Option<Self> {
+        let offset = |name: &str| tables.field(name).and_then(small);
+        Some(Self {
+            // From JDK 23 on in the latter.
+            method: offset("CompiledMethod::_method").or_else(|| offset("nmethod::_method"))?,
+            constants: offset("ConstMethod::_constants")?,
+            name_index: offset("ConstMethod::_name_index")?,
+            signature_index: offset("ConstMethod::_signature_index")?,
+            holder: offset("ConstantPool::_pool_holder")?,
+            constants_size: tables.size("ConstantPool").and_then(small)?,
+            class_name: offset("Klass::_name")?,
+            symbol_length: offset("Symbol::_length")?,
+            symbol_body: offset("Symbol::_body")?,
+        })
+    }
+}
+
+/// An offset or size within a structure.
+fn small(value: u64) -> Option<u16> {
     /// Structures are smaller than this.
     const LARGEST: u16 = 4096;
+    u16::try_from(value).ok().filter(|it| *it < LARGEST)
+}
+
+impl HotspotLayout {
     /// `frame::interpreter_frame_sender_sp_offset` on x86-64: a word below the frame pointer.
     const SENDER_SP: u64 = 0xffff_ffff;
 
@@ -58,7 +102,6 @@ impl HotspotLayout {
         if sender_sp != Some(Self::SENDER_SP) {
             return None;
         }
-        let small = |offset: u64| u16::try_from(offset).ok().filter(|it| *it < Self::LARGEST);
         let offset = |name: &str| tables.field(name).and_then(small);
         let memory = offset("CodeHeap::_memory")?;
         let map = offset("CodeHeap::_segmap")?;
@@ -91,6 +134,7 @@ impl HotspotLayout {
                 code_size: offset("ConstMethod::_code_size")?,
                 bytecodes: tables.size("ConstMethod").and_then(small)?,
             },
+            name: NameLayout::new(tables),
         })
     }
 }

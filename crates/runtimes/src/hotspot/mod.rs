@@ -10,6 +10,8 @@
 //!                                                   │ CodeBlob: bounds of its code, size of its
 //!   address ────────────────────────────────────────┘ frames, name      blob.rs
 //!   frame of the interpreter ──> Method ──> ConstMethod: bytecodes      method.rs
+//!   compiled method ───────────> Method ──> ConstMethod ──> Symbol: its name
+//!                                                                       names.rs
 //! ```
 //! A compiled method has frames of one size. So their callers are found without frame pointers,
 //! which its code does not keep.
@@ -19,11 +21,13 @@ mod code_heap;
 mod layout;
 mod library;
 mod method;
+mod names;
 mod tables;
 mod vm;
 
 pub use blob::{Code, Frames};
 pub use library::Library;
+pub use names::ReplacingCode;
 pub use vm::HotSpot;
 
 #[cfg(test)]

@@ -47,6 +47,17 @@ const FIELDS: [(&str, &str, u64); 18] = [
     ("ConstMethod", "_code_size", 32),
     ("CodeHeap", "unknown", 3),
 ];
+/// Those that only names need.
+const NAME_FIELDS: [(&str, &str, u64); 8] = [
+    ("CompiledMethod", "_method", 112),
+    ("ConstMethod", "_constants", 8),
+    ("ConstMethod", "_name_index", 34),
+    ("ConstMethod", "_signature_index", 36),
+    ("ConstantPool", "_pool_holder", 24),
+    ("Klass", "_name", 24),
+    ("Symbol", "_length", 4),
+    ("Symbol", "_body", 6),
+];
 const SEGMENT: u64 = 16;
 
 /// Memory that tests can write.
@@ -123,7 +134,8 @@ impl Machine {
             image.symbol(&format!("gHotSpotVMStructEntry{name}"), offset);
         }
         let (block, method) = (image.text("HeapBlock"), image.text("ConstMethod"));
-        let types = image.words(&[block, 16, method, 48, 0, 0]);
+        let pool = image.text("ConstantPool");
+        let types = image.words(&[block, 16, method, 48, pool, 72, 0, 0]);
         image.symbol("gHotSpotVMTypes", types);
         image.symbol("gHotSpotVMTypeEntryArrayStride", 16);
         image.symbol("gHotSpotVMTypeEntrySizeOffset", 8);
@@ -184,6 +196,25 @@ impl Machine {
         self.image.set(blob + 40, &end.to_le_bytes());
         self.image.set(blob + 96, &name.to_le_bytes());
         begin
+    }
+
+    /// Adds a method; returns its address.
+    fn method(&mut self, [class, name, signature]: [&str; 3]) -> u64 {
+        let [class, name, signature] = [class, name, signature].map(|text| {
+            let header = [&[0; 4][..], &(text.len() as u16).to_le_bytes()].concat();
+            self.image.bytes(&[&header, text.as_bytes()].concat())
+        });
+        let class = self.image.words(&[0, 0, 0, class]);
+        let constants = [0, 0, 0, class, 0, 0, 0, 0, 0, 0, name, signature];
+        let constants = self.image.words(&constants);
+        let indices = (1 << 16 | 2 << 32) | 12;
+        let const_method = self.image.words(&[0, constants, 0, 0, indices, 0]);
+        self.image.words(&[0, const_method])
+    }
+
+    /// Says that the code that begins here, with a header of 256 bytes, is of this method.
+    fn set_method(&mut self, code: u64, method: u64) {
+        self.image.set(code - 256 + 112, &method.to_le_bytes());
     }
 
     fn start(&mut self) -> Option<HotSpot> {
@@ -257,6 +288,55 @@ fn replaced_code_is_noticed() {
     machine.image.set(machine.memory + 8, &[0]);
     assert_eq!(frames(&mut machine.image, old, 9 * later), None);
     assert!(hotspot.holds(old) && !hotspot.holds(BASE));
+}
+
+/// The name that a perf map has for an address.
+fn name<'m>(map: &'m str, address: u64) -> Option<&'m str> {
+    let mut named = map.lines().filter_map(|line| {
+        let (start, rest) = line.split_once(' ')?;
+        let (size, name) = rest.split_once(' ')?;
+        let [start, size] = [start, size].map(|it| u64::from_str_radix(it, 16).unwrap());
+        (start..start + size).contains(&address).then_some(name)
+    });
+    let found = named.next();
+    assert_eq!(named.next(), None, "{map}");
+    found
+}
+
+#[test]
+fn code_has_names_also_where_it_replaces_other_code() {
+    let mut machine = Machine::new(&[&FIELDS[..], &NAME_FIELDS].concat());
+    let heavy = machine.method(["Hot$$Lambda+0x7f", "heavy", "(I[Ljava/lang/String;)V"]);
+    let light = machine.method(["a/Hot", "light", "()J"]);
+    let broken = machine.method(["a/Hot", "broken", "(I"]);
+    let interpreter = machine.blob("Interpreter", 40, 0, -1);
+    let old = machine.blob("nmethod", 48, 6, 0);
+    let unnamed = machine.blob("native nmethod", 20, 6, 0);
+    machine.set_method(old, heavy);
+    machine.set_method(unnamed, broken);
+    let mut hotspot = machine.start().unwrap();
+    for address in [interpreter, old, unnamed] {
+        hotspot.code_at(&mut machine.image, address, 0).unwrap();
+    }
+    let mut before = [old, interpreter, unnamed, 1];
+    let recorded = before;
+    assert!(!hotspot.move_replacing(&mut before));
+    let new = machine.put(40..88, "nmethod", (4, 0));
+    assert_eq!(new, old);
+    machine.set_method(new, light);
+    let later = HotSpot::LASTS;
+    hotspot.code_at(&mut machine.image, new, later).unwrap();
+    let mut after = recorded;
+    assert!(hotspot.move_replacing(&mut after));
+    assert_eq!(after[1..], recorded[1..]);
+    let mut map = String::new();
+    hotspot.write_perf_map(&mut map);
+    let heavy = "void Hot$$Lambda/0x7f.heavy(int, java.lang.String[])";
+    assert_eq!(name(&map, before[0]), Some(heavy));
+    assert_eq!(name(&map, before[0] + 400), Some(heavy));
+    assert_eq!(name(&map, after[0]), Some("long a.Hot.light()"));
+    assert_eq!(name(&map, interpreter), Some("Interpreter"));
+    assert_eq!(name(&map, unnamed), None);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::blob::{Code, Kinds};
 use super::code_heap::{CodeHeap, Unknown};
 use super::layout::HotspotLayout;
 use super::method;
+use super::names::CodeNames;
 use super::tables::Tables;
 use crate::Memory;
 
@@ -19,6 +20,7 @@ pub struct HotSpot {
     /// Code by its start address.
     code: BTreeMap<u64, Known>,
     methods: HashMap<u64, Range<u64>>,
+    names: CodeNames,
 }
 
 #[derive(Clone, Debug)]
@@ -45,6 +47,7 @@ impl HotSpot {
             kinds: Kinds::new(),
             code: BTreeMap::new(),
             methods: HashMap::new(),
+            names: CodeNames::default(),
         })
     }
 
@@ -90,6 +93,17 @@ impl HotSpot {
         Some(found)
     }
 
+    /// Replaces the addresses of code that takes the place of other code by those that
+    /// [stand for it](super::ReplacingCode); returns whether there are any.
+    pub fn move_replacing(&self, addresses: &mut [u64]) -> bool {
+        self.names.move_replacing(addresses)
+    }
+
+    /// Adds the names of the code that was seen to a perf map: lines of `START SIZE NAME`.
+    pub fn write_perf_map(&self, map: &mut String) {
+        self.names.write(map);
+    }
+
     fn known(&self, address: u64) -> Option<&Known> {
         let (_, known) = self.code.range(..=address).next_back()?;
         known.code.range.contains(&address).then_some(known)
@@ -104,9 +118,12 @@ impl HotSpot {
         }
         let heap = self.heaps.iter().find(holds).ok_or(Unknown::NoCode)?;
         let blob = heap.blob(&self.layout, memory, address)?;
-        let code = Code::read(&self.layout, memory, &blob, &mut self.kinds)?;
-        let holds = code.range.contains(&address);
-        holds.then_some(code).ok_or(Unknown::NoCode)
+        let (code, origin) = Code::read(&self.layout, memory, &blob, &mut self.kinds)?;
+        if !code.range.contains(&address) {
+            return Err(Unknown::NoCode);
+        }
+        (self.names).learn(&self.layout, memory, &code.range, origin);
+        Ok(code)
     }
 
     fn insert(&mut self, code: Code, now: u64) {

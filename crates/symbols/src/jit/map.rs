@@ -13,11 +13,14 @@ const LONGEST_LINE: u64 = 64 << 10;
 /// Reads a perf map. Lines that are not of its form are left out; of several functions at one
 /// address the one that was written last counts.
 pub(super) fn read(file: &File) -> JitCode {
-    parse(BufReader::with_capacity(1 << 16, file).take(LONGEST))
+    let mut code = JitCode::default();
+    let input = BufReader::with_capacity(1 << 16, file);
+    add(&mut code, input.take(LONGEST));
+    code
 }
 
-fn parse(mut input: impl BufRead) -> JitCode {
-    let mut code = JitCode::default();
+/// Adds the functions of a perf map.
+pub(super) fn add(code: &mut JitCode, mut input: impl BufRead) {
     let mut line = Vec::new();
     while !code.is_full() && matches!(read_line(&mut input, &mut line), Ok(read) if read > 0) {
         if let Some((start, size, name)) = parse_line(&String::from_utf8_lossy(&line)) {
@@ -29,7 +32,6 @@ fn parse(mut input: impl BufRead) -> JitCode {
         }
         line.clear();
     }
-    code
 }
 
 /// Reads a line; what is too long for one is passed over.
@@ -56,6 +58,12 @@ fn parse_hex(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(input: &[u8]) -> JitCode {
+        let mut code = JitCode::default();
+        add(&mut code, input);
+        code
+    }
 
     #[test]
     fn names_may_have_spaces_and_bad_lines_are_left_out() {

@@ -26,18 +26,23 @@ pub(crate) fn resolve(
     places: &dyn Places,
     options: &SymbolOptions,
 ) -> Resolved {
-    let Log { code, path, .. } = match read(pid, places, &options.jit_map_dir) {
-        Ok(log) => log,
+    let known = places.perf_map(pid);
+    let (mut code, path) = match read(pid, places, &options.jit_map_dir) {
+        Ok(log) => (log.code, Some(log.path)),
+        Err(_) if known.is_some() => (JitCode::default(), None),
         Err(status) => return Resolved::unnamed(status, addresses.len()),
     };
+    if let Some(known) = known {
+        map::add(&mut code, known.as_bytes());
+    }
     let mut names = SharedNames::new(options.demangle);
-    let status = match code.is_full() {
-        true => ModuleStatus::JitMapTooLarge { path: path.clone() },
-        false => ModuleStatus::Named,
+    let status = match (&path, code.is_full()) {
+        (Some(path), true) => ModuleStatus::JitMapTooLarge { path: path.clone() },
+        _ => ModuleStatus::Named,
     };
     let mut resolved = Resolved::unnamed(status, 0);
     resolved.detail = Detail::Functions;
-    resolved.file = Some(path);
+    resolved.file = path;
     for &address in addresses {
         resolved.push(code.find(address).map(|found| SymbolFrame {
             function: names.function(found.name.as_bytes()),

@@ -68,7 +68,7 @@ impl Session {
             // Records of its functions come after those that were written.
             sample.time = Some(self.waits.unread.now.time);
             let unwound = self.unwind(&sample, sample.period, Weight::OffCpu, entry);
-            self.write_python_maps()?;
+            self.write_maps()?;
             if let Some(outcome) = unwound {
                 let of_wait = WaitSample {
                     event: sample.event,

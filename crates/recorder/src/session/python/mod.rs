@@ -264,7 +264,7 @@ fn path(function: &Function) -> String {
 }
 
 /// The record of a function that is first seen with this sample.
-fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
+pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
     Mmap {
         stamp: Stamp {
             pid: Some(sample.pid),

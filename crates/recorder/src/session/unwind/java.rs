@@ -1,7 +1,9 @@
 //! The Java virtual machines of processes, and the frames of their compiled code.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
+use prof_model::Pid;
 use prof_runtimes::hotspot::{Frames, HotSpot, Library};
 use prof_unwinder::{JitCode, JitFrames, Target};
 
@@ -10,6 +12,37 @@ use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 
 /// The virtual machines of processes.
 pub(crate) type JavaMachines = RuntimeFinder<Library, HotSpot>;
+
+/// The names of the code of virtual machines that have ended, as perf maps.
+#[derive(Debug, Default)]
+pub(crate) struct JavaNames {
+    maps: HashMap<Pid, String>,
+    /// The length of all maps.
+    bytes: usize,
+}
+
+impl JavaNames {
+    /// The length of all maps, at most.
+    const BYTES: usize = 128 << 20;
+
+    /// Adds those of a machine. Of two in one process, the names of the later one count.
+    pub(crate) fn add(&mut self, pid: Pid, machine: &HotSpot) {
+        if self.bytes >= Self::BYTES {
+            return;
+        }
+        let mut map = self.maps.remove(&pid).unwrap_or_default();
+        let before = map.len();
+        machine.write_perf_map(&mut map);
+        self.bytes += map.len() - before;
+        if !map.is_empty() {
+            self.maps.insert(pid, map);
+        }
+    }
+
+    pub(crate) fn into_maps(self) -> HashMap<Pid, String> {
+        self.maps
+    }
+}
 
 /// A virtual machine at the time of a sample.
 pub(crate) struct JavaMachine<'a> {

@@ -7,6 +7,8 @@ mod sample_memory;
 mod stack_snapshot;
 mod tail_change;
 
+use std::collections::HashMap;
+
 use prof_model::{Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
@@ -14,7 +16,7 @@ use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 use crate::queue::message::StackTail;
 use crate::session::mappings::KnownMappings;
 use crate::session::unwind::deep_threads::{DeepThread, DeepThreads};
-use crate::session::unwind::java::{JavaMachine, JavaMachines, java_machines};
+use crate::session::unwind::java::{JavaMachine, JavaMachines, JavaNames, java_machines};
 use crate::session::unwind::module_files::LiveFiles;
 use crate::session::unwind::sample_memory::SampleMemory;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
@@ -33,6 +35,7 @@ struct UserUnwinder {
     unwinder: Unwinder,
     threads: DeepThreads,
     java: JavaMachines,
+    java_names: JavaNames,
     /// The kernel's own chain of the sample's user stack.
     kernel_callchain: Vec<u64>,
 }
@@ -43,6 +46,8 @@ pub(crate) struct ChainOutcome {
     pub(crate) note: StackNote,
     /// Whether the tail of the stack differed from that of the thread's sample before.
     tail_changed: bool,
+    /// Whether it has addresses of `ReplacingCode`.
+    pub(crate) has_replacing_code: bool,
 }
 
 /// The user stack that came with a sample.
@@ -70,6 +75,7 @@ impl ChainBuilder {
                     None => DeepThreads::USUAL_BYTES,
                 }),
                 java: java_machines(),
+                java_names: JavaNames::default(),
                 kernel_callchain: Vec::new(),
             },
             unknown: Process::default(),
@@ -85,7 +91,18 @@ impl ChainBuilder {
 
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        self.users.java.forget(pid);
+        if let Some(machine) = self.users.java.take(pid) {
+            self.users.java_names.add(pid, &machine);
+        }
+    }
+
+    /// The names of the compiled code of Java virtual machines, as perf maps.
+    pub(crate) fn take_perf_maps(&mut self) -> HashMap<Pid, String> {
+        let mut names = std::mem::take(&mut self.users.java_names);
+        for (pid, machine) in self.users.java.take_all() {
+            names.add(pid, &machine);
+        }
+        names.into_maps()
     }
 
     /// Replaces `chain` by that of the sample.
@@ -125,7 +142,12 @@ impl ChainBuilder {
         if chain.last() == Some(&context::USER) {
             chain.pop();
         }
-        ChainOutcome { note, ..unwound }
+        let java = self.users.java.get(sample.pid);
+        ChainOutcome {
+            note,
+            has_replacing_code: java.is_some_and(|it| it.move_replacing(chain)),
+            ..unwound
+        }
     }
 }
 
@@ -135,6 +157,7 @@ impl ChainOutcome {
         Self {
             note,
             tail_changed: false,
+            has_replacing_code: false,
         }
     }
 
@@ -209,8 +232,8 @@ impl UserUnwinder {
             return ChainOutcome::without_tail(unwound);
         };
         let outcome = ChainOutcome {
-            note: unwound,
             tail_changed: tail_change.changes(tail_frames),
+            ..ChainOutcome::without_tail(unwound)
         };
         tail_change.is_ambiguous |= contradicts_snapshot;
         let is_proven = now.is_prompt() && !has_recalled;
