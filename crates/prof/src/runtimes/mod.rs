@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use prof_console::Console;
 use prof_model::{Pid, counted};
 use prof_procfs::descendants;
-use prof_recorder::{CpuTarget, Summary, Target};
+use prof_recorder::{CpuTarget, PinnedFiles, Summary, Target};
 
 use crate::symbolization;
 use perf_maps::{PerfMap, PerfMaps};
@@ -70,7 +70,7 @@ impl RuntimeHelp {
     /// cannot be found later, also those of files that only the recorder can still open, and
     /// removes the perf maps that prof caused.
     pub(crate) fn finish(self, summary: &Summary, console: Console) {
-        let mut maps = self.request_from_jvms(console);
+        let mut maps = self.request_from_jvms(&summary.pinned, console);
         let how = match maps.is_empty() {
             true => format!("set {} for them", self.settings.join(" and ")),
             false => "requested them".to_owned(),
@@ -108,12 +108,15 @@ impl RuntimeHelp {
         }
     }
 
-    /// The perf maps that the JVMs wrote.
-    fn request_from_jvms(&self, console: Console) -> Vec<PerfMap> {
+    /// The perf maps that the JVMs wrote whose names were not read from their memory.
+    fn request_from_jvms(&self, pinned: &PinnedFiles, console: Console) -> Vec<PerfMap> {
         let mut pids = descendants(&self.attached, &BTreeSet::new());
         pids.extend(&self.attached);
         let mut written = Vec::new();
-        for pid in pids {
+        for pid in pids
+            .into_iter()
+            .filter(|pid| !pinned.perf_maps.contains_key(pid))
+        {
             match java::request_perf_map(pid) {
                 Ok(map) => written.extend(map),
                 Err(error) => console.say(format_args!(

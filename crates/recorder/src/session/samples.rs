@@ -150,7 +150,12 @@ impl Session {
             return;
         };
         let start = ReplacingCode::START;
-        if target.process.space().find(AbsoluteAddress(start)).is_some() {
+        if target
+            .process
+            .space()
+            .find(AbsoluteAddress(start))
+            .is_some()
+        {
             return;
         }
         let mmap = Mmap {

@@ -64,14 +64,17 @@ impl CodeNames {
         range: &Range<u64>,
         origin: Origin,
     ) {
+        // Without those of methods, other names are of no use.
+        let Some(fields) = &layout.name else {
+            return;
+        };
         let known = self.known.get(&range.start);
         if known.is_some_and(|known| known.end == range.end && known.origin == origin) {
             return;
         }
-        let name = match (origin, &layout.name) {
-            (Origin::Method(method), Some(fields)) => method_name(layout, fields, memory, method),
-            (Origin::Method(_), None) => None,
-            (Origin::Blob(at), _) => text(memory, at, BLOB_NAME),
+        let name = match origin {
+            Origin::Method(method) => method_name(layout, fields, memory, method),
+            Origin::Blob(at) => text(memory, at, BLOB_NAME),
         };
         let shift = match self.replace(range) {
             true => self.shift(range),
@@ -83,7 +86,9 @@ impl CodeNames {
             end: range.end,
             origin,
             shift,
-            name: name.filter(|_| self.bytes <= Self::BYTES).unwrap_or_default(),
+            name: name
+                .filter(|_| self.bytes <= Self::BYTES)
+                .unwrap_or_default(),
         };
         self.known.insert(range.start, named);
     }
@@ -267,8 +272,16 @@ mod tests {
             assert_eq!(types(signature), expected);
         };
         check("()V", "void", "");
-        check("(I[J[[Ljava/lang/String;Z)[B", "byte[]", "int, long[], java.lang.String[][], boolean");
-        check("(Ljava/util/List;)Ljava/util/Map;", "java.util.Map", "java.util.List");
+        check(
+            "(I[J[[Ljava/lang/String;Z)[B",
+            "byte[]",
+            "int, long[], java.lang.String[][], boolean",
+        );
+        check(
+            "(Ljava/util/List;)Ljava/util/Map;",
+            "java.util.Map",
+            "java.util.List",
+        );
         for wrong in ["", "I", "(", "(I", "()", "(Q)V", "(Ljava)V", "()VV", "([)V"] {
             assert_eq!(types(wrong), None, "{wrong}");
         }
