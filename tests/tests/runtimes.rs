@@ -121,6 +121,23 @@ fn a_node_that_is_the_command_names_its_functions_and_writes_nothing_else() {
     }
 }
 
+/// There it has another process id, by which it names its map.
+#[test]
+fn node_in_a_namespace_leaves_no_map() {
+    if !needs(&[Need::Tool("node"), Need::MountNamespaces]) {
+        return;
+    }
+    let session = Session::new();
+    let inside = format!("echo $$; exec node {}", program("hot.js"));
+    let unshare = "unshare --mount --pid --fork --mount-proc sh -c \"$0\" || echo ended";
+    let recorded = session.record(USER_CODE, &["sh", "-c", unshare, &inside]);
+    let outcome = &recorded.outcome;
+    outcome.assert_says(&["kept the symbols of JIT code of 1 process"]);
+    let map = perf_map(outcome.stdout.lines().next().unwrap());
+    assert!(!map.exists(), "{} remains", map.display());
+    assert_named(&recorded.physical_stacks(), "light", "heavy");
+}
+
 /// Node aborts if it is to write a map and cannot.
 #[test]
 fn node_runs_where_no_map_can_be_written() {

@@ -7,7 +7,6 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -16,10 +15,9 @@ use std::time::{Duration, Instant};
 use prof_filemap::Rights;
 use prof_model::Pid;
 use prof_procfs::{Task, descriptor};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::process::Signal;
 
-use super::perf_maps::{PerfMap, file_name};
+use super::perf_maps::{PerfMap, file_name, open_tmp};
 
 /// It answers when its threads have reached a safepoint.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -42,7 +40,7 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
     let Some(inner) = process.status().ok().and_then(|status| status.inner_pid()) else {
         return Ok(None);
     };
-    let held = hold_tmp(&process)?;
+    let held = open_tmp(&process.root())?;
     let directory = descriptor(&held);
     let path = directory.join(file_name(inner));
     if path.exists() {
@@ -61,20 +59,6 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
             Err(io::Error::other(why.chars().take(200).collect::<String>()))
         }
     }
-}
-
-/// The directory `/tmp` of a process, which may be in a container: no link in it leads out.
-fn hold_tmp(process: &Task) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let root = rustix::fs::open(process.root(), flags, Mode::empty())?;
-    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-    Ok(rustix::fs::openat2(
-        &root,
-        "tmp",
-        flags,
-        Mode::empty(),
-        inside,
-    )?)
 }
 
 /// Makes it open its socket.

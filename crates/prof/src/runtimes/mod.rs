@@ -81,6 +81,7 @@ impl RuntimeHelp {
             let written = PerfMaps::read();
             let written = written.changed_since(&self.before);
             maps.extend(written.filter(|map| asked.contains(&map.pid)));
+            maps.extend(perf_maps::inside(&summary.pinned, &asked, &self.before));
         }
         if maps.is_empty() && summary.pinned.is_empty() {
             return;

@@ -1,14 +1,18 @@
 //! The perf maps that processes leave in `/tmp`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use prof_model::Pid;
 use prof_perfdata::{Record, Recording};
-use rustix::fs::Access;
+use prof_procfs::descriptor;
+use prof_recorder::PinnedFiles;
+use rustix::fs::{Access, Mode, OFlags, ResolveFlags};
 
 use super::environment::is_executable_of_runtime;
 
@@ -46,14 +50,27 @@ impl PerfMap {
 }
 
 /// The perf maps of our user in `/tmp`, by process.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct PerfMaps(BTreeMap<Pid, Version>);
+#[derive(Debug, Default)]
+pub(super) struct PerfMaps {
+    maps: BTreeMap<Pid, Version>,
+    /// `None` if they were not read.
+    read_at: Option<SystemTime>,
+}
 
 /// The attributes that change when a file is rewritten: its inode and its change time.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     inode: u64,
     changed: (i64, i64),
+}
+
+impl Version {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            inode: metadata.ino(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
 }
 
 impl PerfMaps {
@@ -69,26 +86,65 @@ impl PerfMaps {
             let pid = pid_of(entry.file_name().to_str()?)?;
             // The attributes of the entry itself, not of a link's target.
             let metadata = entry.metadata().ok()?;
-            let version = Version {
-                inode: metadata.ino(),
-                changed: (metadata.ctime(), metadata.ctime_nsec()),
-            };
-            (metadata.is_file() && metadata.uid() == user).then_some((pid, version))
+            let is_ours = metadata.is_file() && metadata.uid() == user;
+            is_ours.then(|| (pid, Version::of(&metadata)))
         });
-        Self(found.collect())
+        Self {
+            read_at: Some(SystemTime::now()),
+            maps: found.collect(),
+        }
     }
 
     /// The perf maps that are new or have changed.
     pub(super) fn changed_since(&self, before: &Self) -> impl Iterator<Item = PerfMap> {
-        let changed = self.0.iter();
+        let changed = self.maps.iter();
         changed
-            .filter(|&(pid, version)| before.0.get(pid) != Some(version))
+            .filter(|&(pid, version)| before.maps.get(pid) != Some(version))
             .map(|(&pid, _)| PerfMap {
                 pid,
                 path: Path::new(DIRECTORY).join(file_name(pid)),
                 _directory: None,
             })
     }
+}
+
+/// The perf maps of these processes that are in a container, or in another PID namespace, and that
+/// are new or have changed.
+pub(super) fn inside(
+    pinned: &PinnedFiles,
+    pids: &BTreeSet<Pid>,
+    before: &PerfMaps,
+) -> Vec<PerfMap> {
+    let processes = pinned.processes.iter();
+    let asked = processes.filter(|process| pids.contains(&process.pid));
+    let found = asked.filter_map(|process| {
+        let root = pinned.roots.get(process.root)?;
+        let directory = open_tmp(&descriptor(&root.directory)).ok()?;
+        let path = descriptor(&directory).join(file_name(process.inner_pid));
+        // The attributes of the entry itself, not of a link's target.
+        let metadata = fs::symlink_metadata(&path).ok()?;
+        let is_its_own = metadata.is_file() && metadata.uid() == process.rights.user();
+        let is_new = metadata.modified().ok()? >= before.read_at?
+            && before.maps.get(&process.inner_pid) != Some(&Version::of(&metadata));
+        let map = || PerfMap::inside(process.pid, path, directory);
+        (is_its_own && is_new).then(map)
+    });
+    found.collect()
+}
+
+/// The directory `/tmp` below a root directory, which may be a container's: no link in it leads
+/// out.
+pub(super) fn open_tmp(root: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(root, flags, Mode::empty())?;
+    let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+    Ok(rustix::fs::openat2(
+        &root,
+        "tmp",
+        flags,
+        Mode::empty(),
+        inside,
+    )?)
 }
 
 /// The processes of these recordings that ran a runtime which the environment makes write a map. A
@@ -138,7 +194,7 @@ mod tests {
         write("perf-02.map", "not of a process");
         write("perf-x.map", "neither");
         let before = read();
-        assert_eq!(before.0.len(), 1);
+        assert_eq!(before.maps.len(), 1);
         assert_eq!(read().changed_since(&before).count(), 0);
         write("perf-3.map", "new");
         // A new file with this name is another file, whatever the resolution of times is.
