@@ -32,6 +32,8 @@ pub(super) struct CodeNames {
     used: u64,
     /// The memory for names.
     bytes: usize,
+    /// Whether that was too much: nothing has a name then, so nothing has a wrong one.
+    is_full: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +55,7 @@ struct Line {
 }
 
 impl CodeNames {
-    /// The memory for names, at most. Code beyond has none.
+    /// The memory for names, at most: of some 400,000 methods.
     const BYTES: usize = 64 << 20;
 
     /// Reads the name of this code, unless it is known.
@@ -65,7 +67,7 @@ impl CodeNames {
         origin: Origin,
     ) {
         // Without those of methods, other names are of no use.
-        let Some(fields) = &layout.name else {
+        let Some(fields) = layout.name.as_ref().filter(|_| !self.is_full) else {
             return;
         };
         let known = self.known.get(&range.start);
@@ -80,15 +82,20 @@ impl CodeNames {
             true => self.shift(range),
             false => 0,
         };
-        let bytes = size_of::<NamedCode>() + name.as_ref().map_or(0, String::len);
-        self.bytes = self.bytes.saturating_add(bytes);
+        let name = name.unwrap_or_default();
+        self.bytes += size_of::<NamedCode>() + name.len();
+        if self.bytes > Self::BYTES {
+            *self = Self {
+                is_full: true,
+                ..Self::default()
+            };
+            return;
+        }
         let named = NamedCode {
             end: range.end,
             origin,
             shift,
-            name: name
-                .filter(|_| self.bytes <= Self::BYTES)
-                .unwrap_or_default(),
+            name,
         };
         self.known.insert(range.start, named);
     }
