@@ -219,6 +219,33 @@ fn erlang_names_its_functions() {
     assert_named(&stacks, "light", "heavy");
 }
 
+#[test]
+fn php_names_its_compiled_functions() {
+    if !needs(&[Need::Tool("php")]) {
+        return;
+    }
+    let session = Session::new();
+    let php = "exec php -d opcache.enable_cli=1 -d opcache.jit=function \
+               -d opcache.jit_buffer_size=64M";
+    let script = format!("echo $$; {php} {}", program("hot.php"));
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    let outcome = &recorded.outcome;
+    outcome.assert_says(&[
+        "kept the symbols of JIT code of 1 process",
+        "PHP_INI_SCAN_DIR",
+    ]);
+    let lines: Vec<&str> = outcome.stdout.lines().collect();
+    let [pid, directory] = lines[..] else {
+        panic!("{outcome}");
+    };
+    assert!(!perf_map(pid).exists(), "{outcome}");
+    let directory = directory
+        .strip_prefix(':')
+        .expect("PHP's own directory first");
+    assert!(!Path::new(directory).exists(), "{directory} remains");
+    assert_named(&recorded.physical_stacks(), "light", "heavy");
+}
+
 /// The dump names functions otherwise than the map.
 #[test]
 fn erlang_with_a_dump_that_the_user_requested_has_whole_stacks() {

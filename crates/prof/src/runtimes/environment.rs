@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use prof_recorder::Program;
+use tempfile::TempDir;
 
+use super::php;
 use super::releases::{NodeHelp, erlang_release, node_help};
 
 /// How to make a runtime name its code.
@@ -54,12 +56,21 @@ const NODE_ARGUMENTS: [&str; 4] = [
     "--logfile=+",
 ];
 
-/// Sets the variables for a program, or arguments of it. Returns the names of what it has set, for
-/// users: none if its arguments or a variable show that the user has decided.
-pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
+/// What was set for a program.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    /// The names of variables, and of arguments, for users.
+    pub(super) names: Vec<&'static str>,
+    /// The directory with settings of PHP, which is removed with this.
+    _php: Option<TempDir>,
+}
+
+/// Sets the variables for a program, or arguments of it: none if its arguments or a variable show
+/// that the user has decided.
+pub(super) fn set(program: &mut Program) -> Settings {
     let value_of = |variable: &str| env::var_os(variable).unwrap_or_default();
     if has_decided(program, value_of) {
-        return Vec::new();
+        return Settings::default();
     }
     let harmless = RUNTIMES.iter().filter(|it| (it.is_harmless)(program));
     let set = variables(harmless, value_of);
@@ -71,25 +82,32 @@ pub(super) fn set(program: &mut Program) -> Vec<&'static str> {
         program.argv.splice(1..1, arguments);
         names.insert(0, "arguments of node");
     }
-    names
+    // Without such a directory, PHP runs as it does without prof.
+    let php = php::set(program).unwrap_or_default();
+    names.extend(php.as_ref().map(|_| php::VARIABLE));
+    Settings { names, _php: php }
 }
 
 /// Whether a file is the executable of a runtime that reads one of the variables.
 pub(super) fn is_executable_of_runtime(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
-    RUNTIMES
-        .iter()
-        .any(|runtime| runtime.executables.iter().any(|&known| name == known))
+    name.to_str().is_some_and(php::is_named)
+        || RUNTIMES
+            .iter()
+            .any(|runtime| runtime.executables.iter().any(|&known| name == known))
 }
 
 /// Whether the user has chosen the options of a runtime. A new perf map could then belong to either
 /// runtime, so nothing is set.
 fn has_decided(program: &Program, value_of: impl Fn(&str) -> OsString) -> bool {
-    RUNTIMES.iter().any(|runtime| {
-        let value = value_of(runtime.variable);
-        let mut words = program.argv.iter().chain([&value]);
-        words.any(|word| contains(word, runtime.own))
-    })
+    const PHP: &str = "opcache.jit_debug";
+    let mut words = program.argv.iter();
+    words.any(|word| contains(word, PHP))
+        || RUNTIMES.iter().any(|runtime| {
+            let value = value_of(runtime.variable);
+            let mut words = program.argv.iter().chain([&value]);
+            words.any(|word| contains(word, runtime.own))
+        })
 }
 
 fn variables<'r>(

@@ -4,6 +4,7 @@
 //! ```text
 //! before recording   variables for the command (Node, Erlang), or        environment.rs
 //!                    arguments of it (Node from 23 on)
+//!                    a directory with settings (PHP)                     php.rs
 //!                    which of them the installed releases take           releases.rs
 //! after it           the attach protocol of JVMs that were attached to   java.rs
 //! in the end         names of /tmp/perf-PID.map go into the recording,   perf_maps.rs
@@ -13,6 +14,7 @@
 mod environment;
 mod java;
 mod perf_maps;
+mod php;
 mod releases;
 
 use std::collections::BTreeSet;
@@ -23,13 +25,14 @@ use prof_procfs::descendants;
 use prof_recorder::{CpuTarget, PinnedFiles, Summary, Target};
 
 use crate::symbolization;
+use environment::Settings;
 use perf_maps::{PerfMap, PerfMaps};
 
 /// The requests to runtimes.
 #[derive(Debug)]
 pub(crate) struct RuntimeHelp {
-    /// What was set for the command: names of variables, or of arguments.
-    settings: Vec<&'static str>,
+    /// What was set for the command.
+    settings: Settings,
     /// The processes that ran before: at the end, JVMs among them get a request.
     attached: Vec<Pid>,
     /// The perf maps that exist already.
@@ -40,7 +43,7 @@ impl RuntimeHelp {
     /// Makes no requests.
     pub(crate) fn none() -> Self {
         Self {
-            settings: Vec::new(),
+            settings: Settings::default(),
             attached: Vec::new(),
             before: PerfMaps::default(),
         }
@@ -72,10 +75,10 @@ impl RuntimeHelp {
     pub(crate) fn finish(self, summary: &Summary, console: Console) {
         let mut maps = self.request_from_jvms(&summary.pinned, console);
         let how = match maps.is_empty() {
-            true => format!("set {} for them", self.settings.join(" and ")),
+            true => format!("set {} for them", self.settings.names.join(", ")),
             false => "requested them".to_owned(),
         };
-        if !self.settings.is_empty() {
+        if !self.settings.names.is_empty() {
             // Other programs write such maps on their own: those stay.
             let asked = perf_maps::requested_processes(&summary.files);
             let written = PerfMaps::read();

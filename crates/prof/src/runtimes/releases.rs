@@ -97,7 +97,7 @@ fn node_abi(node: &Path) -> Option<u32> {
 }
 
 /// The file behind the first program of this name.
-fn on_path(name: &str) -> Option<PathBuf> {
+pub(super) fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let mut places = env::split_paths(&path).map(|directory| directory.join(name));
     places.find_map(|place| fs::canonicalize(place).ok())
