@@ -291,7 +291,7 @@ fn replaced_code_is_noticed() {
 }
 
 /// The name that a perf map has for an address.
-fn name<'m>(map: &'m str, address: u64) -> Option<&'m str> {
+fn name(map: &str, address: u64) -> Option<&str> {
     let mut named = map.lines().filter_map(|line| {
         let (start, rest) = line.split_once(' ')?;
         let (size, name) = rest.split_once(' ')?;
