@@ -29,6 +29,14 @@ pub enum Frames {
         /// The address from which on frames are complete, if known.
         complete: Option<u64>,
     },
+    /// Those of a stub that calls only the virtual machine: all have one size once they are
+    /// complete.
+    Stub {
+        /// As above.
+        size: u32,
+        /// Whether the stub itself pushes the return address: others jump to it.
+        pushes_return_address: bool,
+    },
     /// The interpreter's: one frame for each method, to which the frame pointer leads.
     Interpreter,
     /// Unknown: stubs and adapters, with frames or without.
@@ -41,6 +49,9 @@ pub(super) enum Kind {
     Interpreter,
     /// A compiled method.
     Method,
+    /// Finds the handler of an exception, with the return address in rdx
+    /// (`OptoRuntime::generate_exception_blob`).
+    Exception,
     Other,
 }
 
@@ -79,14 +90,20 @@ impl Code {
         let frames = match (kind, size) {
             (Kind::Interpreter, _) => Frames::Interpreter,
             // Return address and frame pointer take two words.
-            (Kind::Method | Kind::Other, Some(size @ 16..=Self::LARGEST_FRAME)) => {
+            (Kind::Method, Some(size @ 16..=Self::LARGEST_FRAME)) => {
                 let complete = u64::try_from(complete).ok();
                 Frames::Fixed {
                     size,
                     complete: complete.and_then(|it| range.start.checked_add(it)),
                 }
             }
-            (Kind::Method | Kind::Other, _) => Frames::Unknown,
+            (Kind::Exception | Kind::Other, Some(size @ 16..=Self::LARGEST_FRAME)) => {
+                Frames::Stub {
+                    size,
+                    pushes_return_address: kind == Kind::Exception,
+                }
+            }
+            (Kind::Method | Kind::Exception | Kind::Other, _) => Frames::Unknown,
         };
         let origin = match (kind, &layout.name) {
             (Kind::Method, Some(fields)) => Origin::Method(field(fields.method)?),
@@ -99,6 +116,7 @@ impl Code {
 /// The kind for the name at this address.
 fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, Unknown> {
     const INTERPRETER: &[u8] = b"Interpreter\0";
+    const EXCEPTION: &[u8] = b"ExceptionBlob\0";
     const METHODS: [&[u8]; 2] = [b"nmethod\0", b"native nmethod\0"];
     const LONGEST: usize = 16;
     if let Some(&known) = kinds.get(&name) {
@@ -111,6 +129,7 @@ fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, 
     let kind = match text.starts_with(INTERPRETER) {
         true => Kind::Interpreter,
         false if METHODS.iter().any(|it| text.starts_with(it)) => Kind::Method,
+        false if text.starts_with(EXCEPTION) => Kind::Exception,
         false => Kind::Other,
     };
     if kinds.len() >= Code::KINDS {

@@ -235,6 +235,7 @@ fn code_has_the_frames_that_its_blob_says() {
     let method = machine.blob("nmethod", 24, 6, 21);
     let native = machine.blob("native nmethod", 20, 10, 0);
     let stub = machine.blob("RuntimeStub", 20, 4, -1);
+    let exception = machine.blob("ExceptionBlob", 20, 2, -1);
     let adapter = machine.blob("I2C/C2I adapters", 20, 0, -1);
     let odd = machine.blob("nmethod", 20, i32::MAX, 0);
     let free = machine.memory + machine.next * SEGMENT;
@@ -250,7 +251,14 @@ fn code_has_the_frames_that_its_blob_says() {
     check(method, fixed(48, Some(method + 21)));
     check(native - 273, fixed(48, Some(method + 21)));
     check(native, fixed(80, Some(native)));
-    check(stub, fixed(32, None));
+    let stub_of = |size, pushes_return_address| {
+        Some(Frames::Stub {
+            size,
+            pushes_return_address,
+        })
+    };
+    check(stub, stub_of(32, false));
+    check(exception, stub_of(16, true));
     check(adapter, Some(Frames::Unknown));
     check(odd, Some(Frames::Unknown));
     check(free + 300, None);

@@ -52,9 +52,16 @@ pub(super) fn leave_jit_code(
         JitFrames::None => Err(StackEnd::JitFrame),
         JitFrames::HotSpotInterpreter => leave_interpreter(step),
         JitFrames::Fixed { size, complete } => leave_compiled(step, place, &code, (size, complete)),
+        JitFrames::Stub {
+            size,
+            pushes_return_address,
+        } => leave_fixed_stub(step, &code, size, pushes_return_address),
         JitFrames::Unknown => leave_stub(step, place, &code),
     };
-    let is_compiled = matches!(code.frames, JitFrames::Fixed { .. });
+    let is_compiled = matches!(
+        code.frames,
+        JitFrames::Fixed { .. } | JitFrames::Stub { .. }
+    );
     let caller = registers.and_then(|registers| validate_caller(step, registers, is_compiled));
     let caller = match code.frames {
         JitFrames::Fixed { size, .. } => {
@@ -95,6 +102,34 @@ fn leave_compiled(
     apply_alone(step, rule)
 }
 
+/// The caller's registers from a stub of fixed size: in its first and last instructions, the frame
+/// is smaller, and what was left there by earlier calls looks like return addresses.
+fn leave_fixed_stub(
+    step: &mut Step<'_, '_>,
+    code: &JitCode,
+    size: u32,
+    pushes_return_address: bool,
+) -> Result<Registers, StackEnd> {
+    const WORD: u32 = 8;
+    let architecture = step.code.architecture();
+    let complete = architecture.fixed_frame(size);
+    if !step.frame.interrupted {
+        return apply_alone(step, complete);
+    }
+    let at = step.frame.program_counter();
+    let mut read = reader(step, code);
+    let rule = architecture.follow_to(&mut read, code.range.start, at);
+    drop(read);
+    let rule = match pushes_return_address {
+        // To its code, the pushed word is one below a return address.
+        true => rule
+            .filter(|rule| u32::try_from(rule.cfa_offset) == Ok(size + WORD))
+            .and(complete),
+        false => rule,
+    };
+    apply_alone(step, rule)
+}
+
 /// The caller above the words that the code has pushed below its frame of this size, for a while:
 /// HotSpot's code for comparing and searching strings does so.
 fn leave_pushed_words(step: &mut Step<'_, '_>, size: u32) -> Option<Caller> {
@@ -116,7 +151,7 @@ fn made_call(step: &mut Step<'_, '_>, caller: &Caller) -> bool {
     let target = caller.frame.program_counter();
     let code = step.stack.jit_code(caller.frame.lookup_address());
     match code.map(|code| code.frames) {
-        None | Some(JitFrames::None) => false,
+        None | Some(JitFrames::None | JitFrames::Stub { .. }) => false,
         // The interpreter pushes return addresses without a call.
         Some(JitFrames::HotSpotInterpreter) => {
             let pointer = caller.frame.registers.get(step.frame.layout.frame_pointer);
@@ -262,7 +297,7 @@ fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
                 step.read(link.wrapping_sub(LAST_SP)) == Ok(stack_pointer)
             }
             Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => true,
-            Some(JitFrames::None) | None => false,
+            Some(JitFrames::None | JitFrames::Stub { .. }) | None => false,
         };
         if fits {
             let sender = Sender {
@@ -324,7 +359,9 @@ fn validate_caller(
         Some(known) => known && !is_compiled,
         None => {
             let code = step.stack.jit_code(call);
-            code.is_some_and(|code| code.frames != JitFrames::None)
+            let calls =
+                |code: JitCode| !matches!(code.frames, JitFrames::None | JitFrames::Stub { .. });
+            code.is_some_and(calls)
         }
     };
     let is_above = stack_pointer > step.frame.stack_pointer();

@@ -170,6 +170,13 @@ pub enum JitFrames {
         /// The address from which on frames are complete, if known.
         complete: Option<u64>,
     },
+    /// Those of code that calls no run-time code: all have one size once they are complete.
+    Stub {
+        /// As above.
+        size: u32,
+        /// Whether the code itself pushes the return address: others jump to it.
+        pushes_return_address: bool,
+    },
     /// Frames of HotSpot's interpreter.
     HotSpotInterpreter,
     /// Unknown: stubs, with frames or without.

@@ -25,6 +25,11 @@ const EPILOGUE: [u8; 19] = [
     0xc3,
 ];
 const END: u64 = COMPILED + 0x800;
+const EXCEPTION: u64 = CODE + 0x4_0000;
+/// push %rdx; sub $8, %rsp; mov %rbp, (%rsp); nop; add $8, %rsp; pop %rdx; jmp *%rax
+const HANDLER_SEARCH: [u8; 17] = [
+    0x52, 0x48, 0x83, 0xec, 8, 0x48, 0x89, 0x2c, 0x24, 0x90, 0x48, 0x83, 0xc4, 8, 0x5a, 0xff, 0xe0,
+];
 /// vzeroupper; ret
 const LEAF: [u8; 4] = [0xc5, 0xf8, 0x77, 0xc3];
 const STACK: u64 = 0x7ffd_0000_0000;
@@ -65,6 +70,10 @@ impl Memory for Machine {
                 complete: None,
             },
             STUB => JitFrames::Unknown,
+            EXCEPTION => JitFrames::Stub {
+                size: 0x10,
+                pushes_return_address: true,
+            },
             _ => return None,
         };
         let range = start..start + 0x1_0000;
@@ -109,6 +118,7 @@ fn check(sampled: &Sampled<'_>, callers: &[u64], end: StackEnd) {
         (COMPILED, PROLOGUE.to_vec()),
         (END, EPILOGUE.to_vec()),
         (STUB, LEAF.to_vec()),
+        (EXCEPTION, HANDLER_SEARCH.to_vec()),
     ];
     let mut frames = Vec::new();
     let unwound = Unwinder::for_architecture(Architecture::X86_64, LocalFiles).unwind(
@@ -174,6 +184,41 @@ fn stubs_have_a_frame_or_none() {
         stack: &[OTHER + 0x20, 0, 0],
     };
     check(&sampled, &[OTHER + 0x20], StackEnd::JitFrame);
+}
+
+/// The words of its caller's frame look like return addresses.
+#[test]
+fn stubs_that_push_the_return_address_have_a_frame_meanwhile() {
+    let check = |offset: u64, stack: &[u64], callers: &[u64]| {
+        let sampled = Sampled {
+            ip: EXCEPTION + offset,
+            bp: 0x1234,
+            r13: 0,
+            stack,
+        };
+        check(&sampled, callers, StackEnd::JitFrame);
+    };
+    let pushed = [0x1234, OTHER + 0x20, STUB + 1, 0, 0, 0];
+    for offset in [5, 9, 10] {
+        check(offset, &pushed, &[OTHER + 0x20]);
+    }
+    check(0, &pushed[2..], &[]);
+    check(1, &pushed[1..], &[]);
+    check(14, &pushed[1..], &[]);
+    check(15, &pushed[2..], &[]);
+}
+
+/// Return addresses into it are leftovers.
+#[test]
+fn stubs_that_call_the_virtual_machine_are_no_callers() {
+    let whole = [1, 2, 3, 4, 0x1234, EXCEPTION + 9, 0, 0];
+    let sampled = Sampled {
+        ip: COMPILED + 0x100,
+        bp: 0x1234,
+        r13: 0,
+        stack: &whole,
+    };
+    check(&sampled, &[], StackEnd::JitFrame);
 }
 
 /// The frame of an interpreted method that compiled code called, with space for its arguments, and

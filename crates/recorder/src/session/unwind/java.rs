@@ -91,6 +91,13 @@ impl<'a> JavaMachine<'a> {
             range: code.range,
             frames: match code.frames {
                 Frames::Fixed { size, complete } => JitFrames::Fixed { size, complete },
+                Frames::Stub {
+                    size,
+                    pushes_return_address,
+                } => JitFrames::Stub {
+                    size,
+                    pushes_return_address,
+                },
                 Frames::Interpreter => JitFrames::HotSpotInterpreter,
                 Frames::Unknown => JitFrames::Unknown,
             },
