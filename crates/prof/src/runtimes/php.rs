@@ -1,11 +1,12 @@
 //! PHP's run-time compiler, which writes a perf map if a setting says so. Only files may contain
 //! settings for a PHP that a script starts.
 
+use std::env;
 use std::ffi::OsString;
-use std::io;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::{env, fs};
 
 use prof_recorder::Program;
 use tempfile::TempDir;
@@ -39,10 +40,10 @@ pub(super) fn set(program: &mut Program) -> io::Result<Option<TempDir>> {
     }
     // Others may read it: the command may change its user.
     let directory = tempfile::Builder::new().prefix("prof-php-").tempdir()?;
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
-    let file = directory.path().join("prof.ini");
-    fs::write(&file, SETTINGS)?;
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644))?;
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
+    let mut file = File::create_new(directory.path().join("prof.ini"))?;
+    file.write_all(SETTINGS.as_bytes())?;
+    file.set_permissions(Permissions::from_mode(0o644))?;
     let before = env::var_os(VARIABLE);
     let value = scan_directories(before.unwrap_or_default(), directory.path());
     program.environment.push((VARIABLE.into(), value));
