@@ -75,8 +75,13 @@ impl LastSleep {
 }
 
 impl Turns {
+    /// The longest wait for a CPU, in nanoseconds, of a thread that preempts another when it wakes.
+    /// The kernel takes the time once for both, so that it is 0, or twice with lazy preemption
+    /// (kernel/sched/core.c, `wakeup_preempt`). The next chance is a tick, each 1 to 10 ms.
+    const PREEMPTING: u64 = 2_000;
+
     /// Whether the thread has got the CPU only once since this was last asked, and the moment it
-    /// woke: the thread before it has gone on for no instruction.
+    /// woke: the thread before it has not gone on.
     fn next(&mut self) -> bool {
         let Self::Shared { stat, before } = self else {
             return true;
@@ -86,8 +91,7 @@ impl Turns {
             return false;
         };
         let last = std::mem::replace(before, now);
-        // The kernel takes the time once for a thread that wakes and the switch to it, unless
-        // something else happens between the two: the delay is not short then, but zero.
-        now.timeslices == last.timeslices + 1 && now.run_delay == last.run_delay
+        let waited = now.run_delay.saturating_sub(last.run_delay);
+        now.timeslices == last.timeslices + 1 && waited <= Self::PREEMPTING
     }
 }
