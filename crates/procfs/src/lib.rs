@@ -1,7 +1,8 @@
 //! Processes, threads, the kernel and its settings from /proc: proc(5) as typed values.
 //!
 //! ```text
-//!   Task ── a process or thread ──> Status, Stat, ThreadState, Maps, threads, cgroups, its files
+//!   Task ── a process or thread ──> Status, Stat, SchedStat, ThreadState, Maps, threads,
+//!                                    cgroups, its files
 //!   kernel ── release, modules, symbols     settings ── sysctls, cpuinfo, mounts
 //! ```
 //!

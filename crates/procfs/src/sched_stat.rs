@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// How a thread has shared the CPUs with others so far
-/// (Documentation/scheduler/sched-stats.rst).
+/// How a thread has shared the CPUs with others so far; all 0 if the kernel does not count
+/// (CONFIG_SCHED_INFO). Source: Documentation/scheduler/sched-stats.rst.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SchedStat {
     /// Nanoseconds on CPUs: exact for a thread that does not run.
@@ -21,12 +21,11 @@ impl SchedStat {
     /// The longest line, in bytes: three numbers of at most 20 digits.
     const LONGEST: usize = 63;
 
-    /// Reads an open `schedstat` from its start; `None` if the thread has ended, or the kernel does
-    /// not count (CONFIG_SCHED_INFO): then all numbers are 0.
+    /// Reads an open `schedstat` from its start; `None` if the thread has ended.
     pub fn read_again(file: &File) -> Option<Self> {
         let mut buffer = [0; Self::LONGEST];
         let length = file.read_at(&mut buffer, 0).ok()?;
-        Self::parse(buffer.get(..length)?).filter(|stat| *stat != Self::default())
+        Self::parse(buffer.get(..length)?)
     }
 
     fn parse(line: &[u8]) -> Option<Self> {
@@ -63,10 +62,9 @@ mod tests {
     #[test]
     fn turns_of_this_thread_are_counted() {
         let file = Task::this_thread().open(SchedStat::FILE).unwrap();
-        let before = SchedStat::read_again(&file).unwrap();
-        let other = std::thread::spawn(std::thread::yield_now);
-        other.join().unwrap();
-        while SchedStat::read_again(&file).unwrap().timeslices == before.timeslices {
+        let turns = || SchedStat::read_again(&file).unwrap().timeslices;
+        let before = turns();
+        while turns() == before {
             std::thread::spawn(std::thread::yield_now).join().unwrap();
         }
     }

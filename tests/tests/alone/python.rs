@@ -1,6 +1,6 @@
 //! Python functions in the stacks of samples, where other load would matter.
 
-use prof_tests::{Need, Session, needs};
+use prof_tests::{Need, Recorded, Session, needs};
 use serde_json::Value;
 
 use crate::python::{
@@ -62,6 +62,12 @@ while os.times().user < 1.5:
     use()
 ";
 
+fn record_building(session: &Session) -> Recorded<'_> {
+    let program = session.write("building.py", BUILDING.as_bytes());
+    let options = ["-e", "cpu-clock:u", "-F", "1999"];
+    session.record(&options, &[SYSTEM.into(), program])
+}
+
 /// While objects of a function that ends are freed, nothing need point to its instructions: that
 /// the thread stands still shows which one it is.
 #[test]
@@ -70,9 +76,7 @@ fn functions_that_free_many_objects_are_known() {
         return;
     }
     let session = Session::alone();
-    let program = session.write("building.py", BUILDING.as_bytes());
-    let options = ["-e", "cpu-clock:u", "-F", "1999"];
-    let stacks = session.record(&options, &[SYSTEM.into(), program]).stacks();
+    let stacks = record_building(&session).stacks();
     let share = |name: &str| stacks.share(|frames| frames.iter().any(|it| it.starts_with(name)));
     let (used, missing) = (share("use"), share("[no Python frames"));
     assert!(used > 0.9 && missing < 0.05, "{used}, {missing}\n{stacks}");
@@ -86,9 +90,7 @@ fn plain_users_know_whether_functions_are_those_of_the_sample() {
         return;
     }
     let session = Session::plain_user_alone();
-    let program = session.write("building.py", BUILDING.as_bytes());
-    let options = ["-e", "cpu-clock:u", "-F", "1999"];
-    let recorded = session.record(&options, &[SYSTEM.into(), program]);
+    let recorded = record_building(&session);
     let json = recorded.report(&["--json", "-"]).stdout;
     let json: Value = serde_json::from_str(&json).expect("JSON");
     let python = &json["quality"]["python"];

@@ -14,17 +14,17 @@ pub(crate) struct LastSleep {
     began: u64,
     /// Whether the thread got the CPU the moment it woke.
     ran_at_once: bool,
-    turns: Turns,
+    class: SchedulingClass,
 }
 
-/// How a thread gets its CPU.
+/// How the kernel chooses when a thread runs, sched(7).
 #[derive(Debug)]
-enum Turns {
+enum SchedulingClass {
     /// Before all ordinary threads.
-    First,
-    /// As it comes.
-    Shared {
-        /// Its own; `None` if the kernel does not count.
+    RealTime,
+    /// As one of these.
+    Fair {
+        /// Its own; `None` if it cannot be opened.
         stat: Option<File>,
         before: SchedStat,
     },
@@ -37,9 +37,9 @@ impl LastSleep {
 
     /// Of the calling thread, which has this priority.
     pub(crate) fn of_this_thread(priority: Priority) -> Self {
-        let turns = match priority {
-            Priority::RealTime => Turns::First,
-            Priority::Nice(_) => Turns::Shared {
+        let class = match priority {
+            Priority::RealTime => SchedulingClass::RealTime,
+            Priority::Nice(_) => SchedulingClass::Fair {
                 stat: Task::this_thread().open(SchedStat::FILE).ok(),
                 before: SchedStat::default(),
             },
@@ -47,7 +47,7 @@ impl LastSleep {
         Self {
             began: system::monotonic_now(),
             ran_at_once: false,
-            turns,
+            class,
         }
     }
 
@@ -58,7 +58,7 @@ impl LastSleep {
 
     /// It has ended.
     pub(crate) fn end(&mut self) {
-        self.ran_at_once = self.turns.next();
+        self.ran_at_once = self.class.ran_at_once();
     }
 
     /// Whether the sample woke this thread on its own CPU, where the sampled thread waits until
@@ -74,7 +74,7 @@ impl LastSleep {
     }
 }
 
-impl Turns {
+impl SchedulingClass {
     /// The longest wait for a CPU, in nanoseconds, of a thread that preempts another when it wakes.
     /// The kernel takes the time once for both, so that it is 0, or twice with lazy preemption
     /// (kernel/sched/core.c, `wakeup_preempt`). The next chance is a tick, each 1 to 10 ms.
@@ -82,8 +82,8 @@ impl Turns {
 
     /// Whether the thread has got the CPU only once since this was last asked, and the moment it
     /// woke: the thread before it has not gone on.
-    fn next(&mut self) -> bool {
-        let Self::Shared { stat, before } = self else {
+    fn ran_at_once(&mut self) -> bool {
+        let Self::Fair { stat, before } = self else {
             return true;
         };
         let now = stat.as_ref().and_then(SchedStat::read_again);
