@@ -7,6 +7,8 @@ pub(crate) struct Feedback {
     pub(crate) unwound: u32,
     /// Stacks that were deeper than their dumps.
     pub(crate) deep: u32,
+    /// Stacks that continued on another one, which the session reads from the target.
+    pub(crate) other_stacks: u32,
     /// Stacks that needed an early reading: their tails had changed since the sample before.
     pub(crate) changed: u32,
     /// Stacks with Python: their frames must be read at once.
@@ -19,6 +21,7 @@ impl Feedback {
     pub(crate) fn add(&mut self, other: Self) {
         self.unwound += other.unwound;
         self.deep += other.deep;
+        self.other_stacks += other.other_stacks;
         self.changed += other.changed;
         self.python += other.python;
         self.unread_waits += other.unread_waits;

@@ -21,6 +21,8 @@ struct RecentSamples {
     all: u32,
     /// Of them, those with stacks deeper than their dumps.
     deep: u32,
+    /// Of them, those that continued on another stack.
+    other_stacks: u32,
     /// Of them, those whose stack tails had changed since the sample before.
     changed: u32,
     /// Of them, those whose stack tails may not be read: no wakeup helps them.
@@ -40,6 +42,7 @@ impl RecentSamples {
         while self.all > Self::MEMORY {
             self.all /= 2;
             self.deep /= 2;
+            self.other_stacks /= 2;
             self.changed /= 2;
             self.refused /= 2;
             self.python /= 2;
@@ -49,6 +52,7 @@ impl RecentSamples {
 
     fn learn(&mut self, feedback: Feedback) {
         self.deep = self.deep.saturating_add(feedback.deep);
+        self.other_stacks = self.other_stacks.saturating_add(feedback.other_stacks);
         self.changed = self.changed.saturating_add(feedback.changed);
         self.python = self.python.saturating_add(feedback.python);
         self.unread_waits = self.unread_waits.saturating_add(feedback.unread_waits);
@@ -113,6 +117,11 @@ impl StackEvidence {
     /// Whether reading stack tails soon pays: stacks are deeper than their dumps.
     pub(super) fn are_deep(&self) -> bool {
         self.pays(self.recent.deep)
+    }
+
+    /// Whether unwinding soon pays: stacks continue on others.
+    pub(super) fn continue_on_others(&self) -> bool {
+        self.pays(self.recent.other_stacks)
     }
 
     /// Whether reading Python frames with each sample pays.

@@ -274,13 +274,14 @@ impl WakeupPolicy {
         shortest.saturating_sub(now.duration_since(last))
     }
 
-    /// Whether the session should unwind the samples of a pass at once: files may go away, or its
-    /// feedback is needed.
+    /// Whether the session should unwind the samples of a pass at once: files may go away, second
+    /// stacks, which it reads itself, may end, or its feedback is needed.
     pub(crate) fn unwinds_at_once(&self, pass: PassSummary, now: Instant) -> bool {
         let unknown = pass.full_copies && self.stacks.is_open();
         let changed = now.duration_since(self.last_change) < Self::LONG;
+        let other_stacks = self.stacks.continue_on_others();
         self.poll_interval.is_none()
-            && (unknown || changed || self.longest_for_waits(now).is_some())
+            && (unknown || changed || other_stacks || self.longest_for_waits(now).is_some())
     }
 
     /// The longest sleep if the session reads the Python functions of waits: while these last.
@@ -498,6 +499,23 @@ mod tests {
             assert_eq!(at_once, expected < 500);
             reader.now += WakeupPolicy::AFTER_UNREAD_WAIT;
             assert_eq!(sleep(&reader), Sleep::For(millis(500)));
+        }
+    }
+
+    #[test]
+    fn second_stacks_are_unwound_at_once() {
+        for (other_stacks, expected) in [(0, false), (1, false), (10, true)] {
+            let mut reader = Reader::new();
+            reader.passes(1000, 1, 1, 0);
+            let second = Feedback {
+                other_stacks,
+                ..Feedback::default()
+            };
+            reader.policy.learn(second, reader.now);
+            let at_once = reader
+                .policy
+                .unwinds_at_once(PassSummary::default(), reader.now);
+            assert_eq!(at_once, expected, "{other_stacks}");
         }
     }
 

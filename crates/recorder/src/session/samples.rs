@@ -100,6 +100,7 @@ impl Session {
         }
         self.feedback.unwound += 1;
         self.feedback.deep += u32::from(unwound.note.remote_read > 0);
+        self.feedback.other_stacks += u32::from(unwound.is_on_other_stack);
         // If the dump is not full, the reader can read no more: an early reading changes nothing.
         let changed = StackCopy::full(sample).is_some() && unwound.needed_prompt_wakeup();
         self.feedback.changed += u32::from(changed);

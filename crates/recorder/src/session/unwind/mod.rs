@@ -46,6 +46,8 @@ pub(crate) struct ChainOutcome {
     pub(crate) note: StackNote,
     /// Whether the tail of the stack differed from that of the thread's sample before.
     tail_changed: bool,
+    /// Whether it continued on another stack, which was read from the target just now.
+    pub(crate) is_on_other_stack: bool,
     /// Whether it has addresses of `ReplacingCode`.
     pub(crate) has_replacing_code: bool,
 }
@@ -157,6 +159,7 @@ impl ChainOutcome {
         Self {
             note,
             tail_changed: false,
+            is_on_other_stack: false,
             has_replacing_code: false,
         }
     }
@@ -229,10 +232,14 @@ impl UserUnwinder {
             false => Some(self.threads.entry(stack.tid)),
         };
         let Some(DeepThread { tail_change, .. }) = thread else {
-            return ChainOutcome::without_tail(unwound);
+            return ChainOutcome {
+                is_on_other_stack: left_dump.is_some(),
+                ..ChainOutcome::without_tail(unwound)
+            };
         };
         let outcome = ChainOutcome {
             tail_changed: tail_change.changes(tail_frames),
+            is_on_other_stack: left_dump.is_some(),
             ..ChainOutcome::without_tail(unwound)
         };
         tail_change.is_ambiguous |= contradicts_snapshot;
