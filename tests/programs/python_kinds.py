@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 400
+ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 150
 
 
 def spin(rounds=20000):

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-const ROUNDS: &str = "1500000000";
+const ROUNDS: &str = "300000000";
 
 struct Bench {
     folder: TempDir,
@@ -429,7 +429,7 @@ fn dumps_are_kept_for_later_unwinding() {
     let binary = bench.busy();
     let options = Options {
         unwind: false,
-        ..bench.options(&[binary.to_str().unwrap(), "300000000"])
+        ..bench.options(&[binary.to_str().unwrap(), ROUNDS])
     };
     let summary = bench.record(&options).unwrap();
     let mut recording = Recording::open(&options.output).unwrap();
@@ -456,7 +456,7 @@ fn other_ways_to_find_callers() {
     for call_graph in [CallGraph::FramePointers, CallGraph::None] {
         let options = Options {
             groups: groups("task-clock/period=1000000/u", call_graph),
-            ..bench.options(&[binary.to_str().unwrap(), "300000000"])
+            ..bench.options(&[binary.to_str().unwrap(), ROUNDS])
         };
         let summary = bench.record(&options).unwrap();
         assert_eq!(summary.events, ["task-clock/period=1000000/u"]);
