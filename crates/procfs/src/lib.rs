@@ -27,5 +27,5 @@ pub use sched_stat::SchedStat;
 pub use stat::{Stat, State};
 pub use status::{Ids, Seccomp, Status};
 pub use syscall::ThreadState;
-pub use task::{Namespace, Task, descendants, descriptor, identity, processes};
+pub use task::{Namespace, Task, descendants, descriptor, identity, newest, processes};
 pub use vdso::own_vdso;

@@ -257,6 +257,13 @@ pub fn processes() -> Vec<i32> {
     numbers_in(Path::new("/proc")).unwrap_or_default()
 }
 
+/// The number that the kernel gave last to a process or thread of our PID namespace: it changes
+/// when one starts. `None` if /proc/loadavg does not tell.
+pub fn newest() -> Option<i32> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_ascii_whitespace().last()?.parse().ok()
+}
+
 /// The children of these processes, and theirs, except the `known` ones and their children.
 pub fn descendants(of: &[i32], known: &BTreeSet<i32>) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();

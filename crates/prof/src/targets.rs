@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use prof_procfs::{Task, processes};
+use prof_procfs::{Task, newest, processes};
 use prof_recorder::{Signals, Target};
 use prof_report::Pattern;
 
@@ -49,16 +49,19 @@ impl TargetRequest {
 ///
 /// There is none, or a signal arrived while waiting.
 fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
-    /// Short enough not to miss much of a new process.
-    const INTERVAL: Duration = Duration::from_millis(5);
+    let mut schedule = SearchSchedule::new(Instant::now());
     loop {
         // Also if each process that is found ends before it can be sampled.
         if signals.next().is_some_and(|signal| !signal.rotates()) {
             bail!("no process that matches '{pattern}' started");
         }
-        let found = matching(pattern);
-        if !found.is_empty() {
-            return Ok(found);
+        let begin = Instant::now();
+        if schedule.is_due(newest(), begin) {
+            let found = matching(pattern);
+            if !found.is_empty() {
+                return Ok(found);
+            }
+            schedule.searched(begin, Instant::now());
         }
         if !wait {
             bail!(
@@ -66,7 +69,57 @@ fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
                  in `ps -e`, or the name of its program (--wait waits for one)"
             );
         }
-        std::thread::sleep(INTERVAL);
+        std::thread::sleep(SearchSchedule::INTERVAL);
+    }
+}
+
+/// When to search all processes for a new one. A search reads files of each process, so it waits
+/// until one has started.
+struct SearchSchedule {
+    /// The process or thread that started last.
+    newest: Option<i32>,
+    /// When it was seen first.
+    last_start: Instant,
+    last_search: Instant,
+    /// How long that took.
+    duration: Duration,
+}
+
+impl SearchSchedule {
+    /// Short enough not to miss much of a new process.
+    const INTERVAL: Duration = Duration::from_millis(5);
+    /// How long a new process may still have its parent's name: until it calls execve.
+    const NAMING: Duration = Duration::from_millis(200);
+    /// The time between searches if none has started: old ones may change their names, too.
+    const SELDOM: Duration = Duration::from_millis(500);
+    /// Searches take at most one part in this many of a CPU where processes start all the time.
+    const PART: u32 = 20;
+
+    fn new(now: Instant) -> Self {
+        Self {
+            newest: None,
+            last_start: now,
+            last_search: now,
+            duration: Duration::ZERO,
+        }
+    }
+
+    fn searched(&mut self, begin: Instant, end: Instant) {
+        self.last_search = end;
+        self.duration = end.duration_since(begin);
+    }
+
+    /// Whether to search now, when this process or thread is the [newest].
+    fn is_due(&mut self, newest: Option<i32>, now: Instant) -> bool {
+        if newest != self.newest {
+            self.newest = newest;
+            self.last_start = now;
+        }
+        let pause = match now.duration_since(self.last_start) < Self::NAMING {
+            true => (self.duration * Self::PART).min(Self::SELDOM),
+            false => Self::SELDOM,
+        };
+        now.duration_since(self.last_search) >= pause
     }
 }
 
@@ -131,5 +184,30 @@ mod tests {
         assert!(error.to_string().contains("--wait"), "{error}");
         let all: Pattern = ".".parse().expect("a pattern");
         assert!(!matching(&all).contains(&(std::process::id() as i32)));
+    }
+
+    #[test]
+    fn processes_are_searched_when_one_starts() {
+        let millis = Duration::from_millis;
+        let start = Instant::now();
+        let mut schedule = SearchSchedule::new(start);
+        let mut searches = |newest: fn(u64) -> i32, times: std::ops::Range<u64>| {
+            let mut count = 0;
+            for time in times.step_by(5) {
+                let now = start + millis(time);
+                if schedule.is_due(Some(newest(time)), now) {
+                    schedule.searched(now, now + millis(4));
+                    count += 1;
+                }
+            }
+            count
+        };
+        assert_eq!(searches(|_| 1, 0..5), 1, "at once");
+        searches(|_| 1, 5..1000);
+        assert_eq!(searches(|_| 1, 1000..11_000), 20, "none starts");
+        assert_eq!(searches(|_| 2, 11_000..11_005), 1, "one starts");
+        assert_eq!(searches(|_| 2, 11_005..11_205), 2, "it may call execve");
+        let all_the_time = searches(|time| time as i32, 20_000..30_000);
+        assert!((100..=125).contains(&all_the_time), "{all_the_time}");
     }
 }
