@@ -385,7 +385,7 @@ fn assert_pairs(stacks: &Stacks) {
                 continue;
             };
             let caller = pair_function(frames, index - 1);
-            // Recursion, parts of one of these functions, and callers that are not compiled.
+            // Recursion, parts of one of these functions, and callers without a frame.
             let is_known = caller.is_some_and(|caller| caller.starts_with(['f', 'd']));
             if number.len() == 1 && is_known {
                 assert_eq!(caller, Some(&*format!("f{number}")), "{frames:?}");
@@ -407,7 +407,11 @@ fn stacks_of_java(session: &Session, class: &str) -> Stacks {
         &dont_inline,
         "-XX:-BackgroundCompilation",
     ];
-    let mut java = start_java(session, &format!("{class}.java"), &options);
+    stacks_of_java_with(session, class, &options)
+}
+
+fn stacks_of_java_with(session: &Session, class: &str, options: &[&str]) -> Stacks {
+    let mut java = start_java(session, &format!("{class}.java"), options);
     record_running(session, &java, "dwarf");
     drop(java.stdin.take());
     java.wait().unwrap();
@@ -427,6 +431,75 @@ fn stacks_of_java_are_whole_without_frame_pointers() {
         let report = session.run(["report", "--limit", "1"]).stdout;
         assert!(!report.contains("PreserveFramePointer"), "{report}");
     }
+}
+
+/// Whether a frame of code that belongs to no method is in the stack, but for the innermost one.
+fn has_unnamed_caller(frames: &[String]) -> bool {
+    frames.windows(2).any(|pair| pair[0] == "Interpreter")
+}
+
+#[test]
+fn interpreted_methods_of_java_have_names() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    let session = Session::new();
+    let stacks = stacks_of_java_with(&session, "Pairs", &["-Xint"]);
+    stacks.assert_whole(0.97);
+    assert_pairs(&stacks);
+    let first = |frames: &[String]| {
+        let mut indices = 0..frames.len();
+        indices.find(|&index| pair_function(frames, index).is_some_and(|it| it.starts_with('n')))
+    };
+    let has_caller = |frames: &[String]| {
+        first(frames).is_some_and(|index| {
+            // A lambda calls n6.
+            let callers = frames[..index].iter().rev().take(2);
+            let name = pair_function(frames, index)
+                .unwrap()
+                .replace('n', "Pairs.f");
+            callers.into_iter().any(|caller| caller.contains(&name))
+        })
+    };
+    let (all, known) = (
+        stacks.share(|frames| first(frames).is_some()),
+        stacks.share(has_caller),
+    );
+    assert!(
+        all > 0.6 && known > 0.99 * all,
+        "{known} of {all}:\n{stacks}"
+    );
+    // Where a method begins, it has no frame.
+    let unnamed = stacks.share(|frames| frames.last().unwrap() == "Interpreter");
+    assert!(unnamed < 0.15, "{unnamed}:\n{stacks}");
+    assert!(stacks.share(has_unnamed_caller) < 0.01, "{stacks}");
+    let report = session.run(["report", "--sort", "language", "--limit", "1"]);
+    let hottest = report.stdout.lines().find(|line| line.ends_with("Java"));
+    let share = hottest.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    assert!(share.is_some_and(|it| it > 80.0), "{report}");
+}
+
+/// The method that runs the compiled ones is called once, so it stays interpreted.
+#[test]
+fn interpreted_and_compiled_methods_of_java_are_in_one_stack() {
+    if !needs(&[Need::Tool("java")]) {
+        return;
+    }
+    let stacks = stacks_of_java(&Session::new(), "Pairs");
+    assert_pairs(&stacks);
+    assert!(stacks.share(has_unnamed_caller) < 0.01, "{stacks}");
+    let named = |frame: &String, name: &str| frame.contains(&format!("Pairs.{name}("));
+    let works = |frames: &[String]| frames.iter().any(|frame| named(frame, "dive"));
+    let callers = ["lambda$main$0", "work", "dive"];
+    let is_whole = |frames: &[String]| {
+        let mut callers_of_dive = frames.windows(3);
+        callers_of_dive.any(|frames| (frames.iter().zip(callers)).all(|(it, name)| named(it, name)))
+    };
+    let (all, whole) = (stacks.share(works), stacks.share(is_whole));
+    assert!(
+        all > 0.2 && whole > 0.98 * all,
+        "{whole} of {all}:\n{stacks}"
+    );
 }
 
 #[test]

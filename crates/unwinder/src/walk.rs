@@ -107,6 +107,9 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
                 return Ok(Next::KernelChain(rest));
             }
             let caller = guess(step, &place, rule);
+            if let (Ok(_), Some(address)) = (&caller, step.recorded_as) {
+                frames.replace_last(address);
+            }
             return caller
                 .map(Next::Caller)
                 .map_err(|end| in_go(step, &place, end));

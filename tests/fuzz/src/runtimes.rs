@@ -106,9 +106,10 @@ pub fn hotspot(bytes: &[u8]) {
         if let Some(code) = machine.code_at(&mut memory, address, now) {
             assert!(code.range.contains(&address));
         }
-        if let Some(bytecodes) = machine.bytecodes(&mut memory, address & !7) {
+        if let Some(bytecodes) = machine.bytecodes(&mut memory, address & !7, now) {
             assert!(bytecodes.start <= bytecodes.end);
         }
+        machine.interpreted(&mut memory, address & !7, now);
         machine.move_replacing(&mut [address]);
     }
     machine.write_perf_map(&mut String::new());

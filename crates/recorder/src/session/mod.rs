@@ -56,8 +56,9 @@ pub(crate) struct Session {
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     python: PythonFrames,
-    /// The records of code that replaces other code that are still to be written.
-    replacing_maps: Vec<u8>,
+    /// The records of [`SyntheticCode`](prof_runtimes::hotspot::SyntheticCode) that are still to be
+    /// written.
+    synthetic_maps: Vec<u8>,
     mappings: KnownMappings,
     trackers: Trackers,
     file_pinner: FilePinner,
@@ -115,7 +116,7 @@ impl Session {
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
             python: PythonFrames::new(live),
-            replacing_maps: Vec::new(),
+            synthetic_maps: Vec::new(),
             mappings: KnownMappings::default(),
             trackers,
             file_pinner: FilePinner::default(),

@@ -3,7 +3,7 @@
 use prof_events::Weight;
 use prof_model::{AbsoluteAddress, Mapping, NoPython, StackEnd, StackNote};
 use prof_perfdata::{Mmap, Record, Sample, WriteError, encode};
-use prof_runtimes::hotspot::ReplacingCode;
+use prof_runtimes::hotspot::SyntheticCode;
 use prof_unwinder::Target;
 
 use super::Session;
@@ -105,8 +105,8 @@ impl Session {
         let changed = StackCopy::full(sample).is_some() && unwound.needed_prompt_wakeup();
         self.feedback.changed += u32::from(changed);
         let mut note = unwound.note;
-        if unwound.has_replacing_code {
-            self.map_replacing_code(sample);
+        if unwound.has_synthetic_code {
+            self.map_synthetic_code(sample);
         }
         let python = self.add_python(sample, entry, &mut note);
         self.mark(sample);
@@ -144,13 +144,13 @@ impl Session {
         Some(added)
     }
 
-    /// Maps the addresses of code that replaces other code, unless its process has them.
-    fn map_replacing_code(&mut self, sample: &Sample<'_>) {
+    /// Maps the addresses that represent code of a Java VM, unless its process has them.
+    fn map_synthetic_code(&mut self, sample: &Sample<'_>) {
         let Some((target, attr)) = (self.mappings.target(sample.pid)).zip(self.events.first_attr())
         else {
             return;
         };
-        let start = ReplacingCode::START;
+        let start = SyntheticCode::START;
         if target
             .process
             .space()
@@ -160,20 +160,20 @@ impl Session {
             return;
         }
         let mmap = Mmap {
-            length: ReplacingCode::LENGTH,
+            length: SyntheticCode::LENGTH,
             ..python::mmap(sample, start, "//anon")
         };
         // The path is short.
-        let _ = encode::mmap2(&mut self.replacing_maps, attr, &mmap);
+        let _ = encode::mmap2(&mut self.synthetic_maps, attr, &mmap);
         self.mappings.follow(&Record::Mmap(mmap));
     }
 
-    /// Writes the records of Python functions, and of code that replaces other code, before the
-    /// first sample that has them.
+    /// Writes the records of Python functions, and of `SyntheticCode`, before the first sample that
+    /// has them.
     pub(super) fn write_maps(&mut self) -> Result<(), WriteError> {
-        let replacing = std::mem::take(&mut self.replacing_maps);
+        let synthetic = std::mem::take(&mut self.synthetic_maps);
         let python = self.python.take_maps().unwrap_or_default();
-        for maps in [python, replacing] {
+        for maps in [python, synthetic] {
             if !maps.is_empty() {
                 self.output.write(&maps)?;
             }

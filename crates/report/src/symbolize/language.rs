@@ -19,7 +19,7 @@ pub enum Language {
     Go,
     /// Python.
     Python,
-    /// Code that a Java VM compiles.
+    /// Code that a Java VM compiles or interprets.
     Java,
     /// Code that Node compiles.
     JavaScript,

@@ -10,7 +10,7 @@
 //!                                                   │ CodeBlob: bounds of its code, size of its
 //!   address ────────────────────────────────────────┘ frames, name      blob.rs
 //!   frame of the interpreter ──> Method ──> ConstMethod: bytecodes      method.rs
-//!   compiled method ───────────> Method ──> ConstMethod ──> Symbol: its name
+//!   method ────────────────────> Method ──> ConstMethod ──> Symbol: its name
 //!                                                                       names.rs
 //! ```
 //! A compiled method has frames of one size. So their callers are found without frame pointers,
@@ -27,7 +27,7 @@ mod vm;
 
 pub use blob::{Code, Frames};
 pub use library::Library;
-pub use names::ReplacingCode;
+pub use names::SyntheticCode;
 pub use vm::HotSpot;
 
 #[cfg(test)]

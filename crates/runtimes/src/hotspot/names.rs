@@ -1,12 +1,16 @@
-//! The names of code: of compiled methods those that `jcmd PID Compiler.perfmap` writes.
+//! The names of code: of compiled methods those that `jcmd PID Compiler.perfmap` writes, and of
+//! interpreted ones in the same style.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::ops::Range;
 
 use super::layout::{HotspotLayout, NameLayout};
 use crate::Memory;
 use crate::read::word;
+
+/// Code and methods come and go: they are read again after this time, in nanoseconds.
+pub(super) const LASTS: u64 = 1_000_000_000;
 
 /// What names a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,14 +25,16 @@ pub(super) enum Origin {
 ///
 /// Freed memory gets other code. Addresses in a recording have no time, so code that takes the
 /// place of other code is recorded as if it were elsewhere: at addresses of its own, above those of
-/// all programs.
+/// all programs. Interpreted methods, which all run in the same code, have such addresses, too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CodeNames {
     /// By the start of the code.
     known: BTreeMap<u64, NamedCode>,
-    /// Code that was replaced.
-    replaced: Vec<Line>,
-    /// How much of the addresses for code that replaces other code is used.
+    /// By the address of the `Method`.
+    interpreted: HashMap<u64, InterpretedMethod>,
+    /// Code that was replaced, and interpreted methods.
+    lines: Vec<Line>,
+    /// How much of the [synthetic addresses](SyntheticCode) is used.
     used: u64,
     /// The memory for names.
     bytes: usize,
@@ -44,6 +50,15 @@ struct NamedCode {
     shift: u64,
     /// Empty if it cannot be known.
     name: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InterpretedMethod {
+    symbols: MethodSymbols,
+    /// What represents it in recordings; `None` if its name cannot be known.
+    address: Option<u64>,
+    /// When it was last read.
+    read_at: u64,
 }
 
 /// Recorded addresses with their name.
@@ -75,7 +90,8 @@ impl CodeNames {
             return;
         }
         let name = match origin {
-            Origin::Method(method) => method_name(layout, fields, memory, method),
+            Origin::Method(method) => MethodSymbols::read(layout, fields, memory, method)
+                .and_then(|symbols| symbols.method_name(fields, memory)),
             Origin::Blob(at) => text(memory, at, BLOB_NAME),
         };
         let shift = match self.replace(range) {
@@ -83,12 +99,7 @@ impl CodeNames {
             false => 0,
         };
         let name = name.unwrap_or_default();
-        self.bytes += size_of::<NamedCode>() + name.len();
-        if self.bytes > Self::BYTES {
-            *self = Self {
-                is_full: true,
-                ..Self::default()
-            };
+        if !self.has_room(size_of::<NamedCode>() + name.len()) {
             return;
         }
         let named = NamedCode {
@@ -100,6 +111,69 @@ impl CodeNames {
         self.known.insert(range.start, named);
     }
 
+    /// The address that represents an interpreted method in recordings, at a time in nanoseconds;
+    /// `None` if it has no name. The memory of a method whose class is unloaded may get another
+    /// method, so its names are compared after a while.
+    pub(super) fn interpreted(
+        &mut self,
+        layout: &HotspotLayout,
+        memory: &mut impl Memory,
+        method: u64,
+        now: u64,
+    ) -> Option<u64> {
+        let fields = layout.name.as_ref().filter(|_| !self.is_full)?;
+        let known = self.interpreted.get(&method).copied();
+        if let Some(known) = known
+            && now.saturating_sub(known.read_at) < LASTS
+        {
+            return known.address;
+        }
+        let Some(symbols) = MethodSymbols::read(layout, fields, memory, method) else {
+            // What the process had at its end is right for its last samples.
+            return known?.address;
+        };
+        let address = match known.filter(|known| known.symbols == symbols) {
+            Some(known) => known.address,
+            None => self.add_interpreted(symbols.method_name(fields, memory)),
+        };
+        if self.is_full {
+            return None;
+        }
+        let read = InterpretedMethod {
+            symbols,
+            address,
+            read_at: now,
+        };
+        self.interpreted.insert(method, read);
+        address
+    }
+
+    /// Reserves addresses for an interpreted method of this name; returns one within them, so that
+    /// those beside it, which some readers look up for callers, have the name, too.
+    fn add_interpreted(&mut self, name: Option<String>) -> Option<u64> {
+        const SIZE: u64 = 16;
+        let length = name.as_ref().map_or(0, String::len);
+        if !self.has_room(size_of::<InterpretedMethod>() + size_of::<Line>() + length) {
+            return None;
+        }
+        let (start, name) = (self.reserve(SIZE), name?);
+        let size = SIZE;
+        self.lines.push(Line { start, size, name });
+        Some(start + SIZE / 2)
+    }
+
+    /// Whether there is memory for this many bytes more; if not, forgets all names.
+    fn has_room(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes;
+        if self.bytes > Self::BYTES {
+            *self = Self {
+                is_full: true,
+                ..Self::default()
+            };
+        }
+        !self.is_full
+    }
+
     /// Removes the code in this range; returns whether there was any.
     fn replace(&mut self, range: &Range<u64>) -> bool {
         let before = self.known.range(..range.end);
@@ -107,7 +181,7 @@ impl CodeNames {
         let starts: Vec<u64> = overlapping.map(|(&start, _)| start).collect();
         for start in &starts {
             if let Some(code) = self.known.remove(start) {
-                self.replaced.push(code.line(*start));
+                self.lines.push(code.line(*start));
             }
         }
         !starts.is_empty()
@@ -115,34 +189,38 @@ impl CodeNames {
 
     /// What leads from this range to addresses of its own.
     fn shift(&mut self, range: &Range<u64>) -> u64 {
-        let size = range.end - range.start;
-        let start = ReplacingCode::START + self.used % ReplacingCode::LENGTH;
-        self.used = self.used.saturating_add(size);
+        let start = self.reserve(range.end - range.start);
         start.wrapping_sub(range.start)
     }
 
+    /// The start of so many synthetic addresses that nothing else has.
+    fn reserve(&mut self, size: u64) -> u64 {
+        let start = SyntheticCode::START + self.used % SyntheticCode::LENGTH;
+        self.used = self.used.saturating_add(size);
+        start
+    }
+
     /// Replaces the addresses of code that takes the place of other code; returns whether there are
-    /// any.
+    /// any synthetic addresses now.
     pub(super) fn move_replacing(&self, addresses: &mut [u64]) -> bool {
-        let mut has_moved = false;
         if self.used == 0 {
-            return has_moved;
+            return false;
         }
-        for address in addresses {
+        for address in &mut *addresses {
             let before = self.known.range(..=*address).next_back();
-            let code = before.filter(|(_, code)| *address < code.end && code.shift != 0);
+            let code = before.filter(|(_, code)| *address < code.end);
             if let Some((_, code)) = code {
                 *address = address.wrapping_add(code.shift);
-                has_moved = true;
             }
         }
-        has_moved
+        let mut addresses = addresses.iter();
+        addresses.any(|address| address.wrapping_sub(SyntheticCode::START) < SyntheticCode::LENGTH)
     }
 
     /// Adds the names to a perf map: a line for each piece of code.
     pub(super) fn write(&self, map: &mut String) {
         let known = self.known.iter().map(|(&start, code)| code.line(start));
-        let lines = self.replaced.iter().cloned().chain(known);
+        let lines = self.lines.iter().cloned().chain(known);
         for Line { start, size, name } in lines.filter(|line| !line.name.is_empty()) {
             // Writing to a string does not fail.
             let _ = writeln!(map, "{start:x} {size:x} {name}");
@@ -160,11 +238,12 @@ impl NamedCode {
     }
 }
 
-/// The addresses for code that takes the place of other code.
+/// The addresses in recordings of code that takes the place of other code, and of interpreted
+/// methods.
 #[derive(Debug)]
-pub struct ReplacingCode;
+pub struct SyntheticCode;
 
-impl ReplacingCode {
+impl SyntheticCode {
     /// Above Python's functions.
     pub const START: u64 = 1 << 57;
     /// How many there are.
@@ -175,34 +254,53 @@ impl ReplacingCode {
 const BLOB_NAME: usize = 64;
 const SYMBOL: usize = 4096;
 
-/// The name of a method with its class and signature, such as `int Hot.heavy(int, long[])`.
-fn method_name(
-    layout: &HotspotLayout,
-    fields: &NameLayout,
-    memory: &mut impl Memory,
-    method: u64,
-) -> Option<String> {
-    let at = |address: u64, offset: u16| address.checked_add(offset.into());
-    let const_method = word(memory, at(method, layout.method.const_method)?)?;
-    let constants = word(memory, at(const_method, fields.constants)?)?;
-    let mut constant = |index: u16| {
-        let index = word(memory, at(const_method, index)?)? & 0xffff;
-        let pool = at(constants, fields.constants_size)?;
-        symbol(fields, memory, pool.checked_add(8 * index)?)
-    };
-    let name = constant(fields.name_index)?;
-    let signature = constant(fields.signature_index)?;
-    let class = word(memory, at(constants, fields.holder)?)?;
-    let class = symbol(fields, memory, at(class, fields.class_name)?)?;
-    // A hidden class: `Hot$$Lambda+0x7f00`.
-    let class = class.replace('/', ".").replace('+', "/");
-    let (result, parameters) = types(&signature)?;
-    Some(format!("{result} {class}.{name}({parameters})"))
+/// The names of a method: the addresses of `Symbol`s, of which there is one for each text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MethodSymbols {
+    class: u64,
+    name: u64,
+    signature: u64,
 }
 
-/// The text of the `Symbol` that the word at this place points to.
-fn symbol(fields: &NameLayout, memory: &mut impl Memory, place: u64) -> Option<String> {
-    let address = word(memory, place)?;
+impl MethodSymbols {
+    /// Those of the method at this address.
+    fn read(
+        layout: &HotspotLayout,
+        fields: &NameLayout,
+        memory: &mut impl Memory,
+        method: u64,
+    ) -> Option<Self> {
+        let at = |address: u64, offset: u16| address.checked_add(offset.into());
+        let const_method = word(memory, at(method, layout.method.const_method)?)?;
+        let constants = word(memory, at(const_method, fields.constants)?)?;
+        let mut constant = |index: u16| {
+            let index = word(memory, at(const_method, index)?)? & 0xffff;
+            let pool = at(constants, fields.constants_size)?;
+            word(memory, pool.checked_add(8 * index)?)
+        };
+        let name = constant(fields.name_index)?;
+        let signature = constant(fields.signature_index)?;
+        let class = word(memory, at(constants, fields.holder)?)?;
+        Some(Self {
+            class: word(memory, at(class, fields.class_name)?)?,
+            name,
+            signature,
+        })
+    }
+
+    /// The name with class and signature, such as `int Hot.heavy(int, long[])`.
+    fn method_name(&self, fields: &NameLayout, memory: &mut impl Memory) -> Option<String> {
+        let mut text = |address| symbol(fields, memory, address);
+        // A hidden class: `Hot$$Lambda+0x7f00`.
+        let class = text(self.class)?.replace('/', ".").replace('+', "/");
+        let name = text(self.name)?;
+        let (result, parameters) = types(&text(self.signature)?)?;
+        Some(format!("{result} {class}.{name}({parameters})"))
+    }
+}
+
+/// The text of the `Symbol` at this address.
+fn symbol(fields: &NameLayout, memory: &mut impl Memory, address: u64) -> Option<String> {
     let length = word(memory, address.checked_add(fields.symbol_length.into())?)? & 0xffff;
     let mut bytes = vec![0; usize::try_from(length).ok().filter(|it| *it <= SYMBOL)?];
     let start = address.checked_add(fields.symbol_body.into())?;

@@ -7,7 +7,7 @@ use super::blob::{Code, Kinds};
 use super::code_heap::{CodeHeap, Unknown};
 use super::layout::HotspotLayout;
 use super::method;
-use super::names::CodeNames;
+use super::names::{CodeNames, LASTS};
 use super::tables::Tables;
 use crate::Memory;
 
@@ -19,7 +19,8 @@ pub struct HotSpot {
     kinds: Kinds,
     /// Code by its start address.
     code: BTreeMap<u64, Known>,
-    methods: HashMap<u64, Range<u64>>,
+    /// Methods by their address.
+    methods: HashMap<u64, KnownMethod>,
     names: CodeNames,
 }
 
@@ -30,9 +31,15 @@ struct Known {
     read_at: u64,
 }
 
+/// A method that was in a frame of the interpreter.
+#[derive(Clone, Debug)]
+struct KnownMethod {
+    bytecodes: Range<u64>,
+    /// When they were last read.
+    read_at: u64,
+}
+
 impl HotSpot {
-    /// Code comes and goes: it is read again after this time, in nanoseconds.
-    pub(super) const LASTS: u64 = 1_000_000_000;
     /// The most pieces of code and methods to remember; then it starts over.
     const CODES: usize = 1 << 16;
     const METHODS: usize = 1 << 16;
@@ -55,7 +62,7 @@ impl HotSpot {
     pub fn code_at(&mut self, memory: &mut impl Memory, address: u64, now: u64) -> Option<Code> {
         let known = self.known(address);
         if let Some(known) = known
-            && now.saturating_sub(known.read_at) < Self::LASTS
+            && now.saturating_sub(known.read_at) < LASTS
         {
             return Some(known.code.clone());
         }
@@ -79,27 +86,49 @@ impl HotSpot {
         heaps.any(|heap| heap.memory.contains(&address))
     }
 
-    /// The addresses of the bytecodes of the method at this address; empty for a native one. `None`
-    /// if it is not a method.
-    pub fn bytecodes(&mut self, memory: &mut impl Memory, method: u64) -> Option<Range<u64>> {
-        if let Some(known) = self.methods.get(&method) {
-            return Some(known.clone());
+    /// The addresses of the bytecodes of the method at this address, at a time in nanoseconds;
+    /// empty for a native one. `None` if it is not a method.
+    pub fn bytecodes(
+        &mut self,
+        memory: &mut impl Memory,
+        method: u64,
+        now: u64,
+    ) -> Option<Range<u64>> {
+        let known = self.methods.get(&method);
+        if let Some(known) = known
+            && now.saturating_sub(known.read_at) < LASTS
+        {
+            return Some(known.bytecodes.clone());
         }
-        let found = method::bytecodes(&self.layout, memory, method)?;
+        let Some(bytecodes) = method::bytecodes(&self.layout, memory, method) else {
+            // Those that the process had at its end are right for its last samples.
+            return known.map(|known| known.bytecodes.clone());
+        };
         if self.methods.len() >= Self::METHODS {
             self.methods.clear();
         }
-        self.methods.insert(method, found.clone());
-        Some(found)
+        let read = KnownMethod {
+            bytecodes: bytecodes.clone(),
+            read_at: now,
+        };
+        self.methods.insert(method, read);
+        Some(bytecodes)
+    }
+
+    /// The [address](super::SyntheticCode) that represents an interpreted method in recordings, at
+    /// a time in nanoseconds; `None` if it has no name.
+    pub fn interpreted(&mut self, memory: &mut impl Memory, method: u64, now: u64) -> Option<u64> {
+        self.names.interpreted(&self.layout, memory, method, now)
     }
 
     /// Replaces the addresses of code that takes the place of other code by those that
-    /// [stand for it](super::ReplacingCode); returns whether there are any.
+    /// [represent it](super::SyntheticCode); returns whether there are any such addresses.
     pub fn move_replacing(&self, addresses: &mut [u64]) -> bool {
         self.names.move_replacing(addresses)
     }
 
-    /// Adds the names of the code that was seen to a perf map: lines of `START SIZE NAME`.
+    /// Adds the names of the code and of the interpreted methods that were seen to a perf map:
+    /// lines of `START SIZE NAME`.
     pub fn write_perf_map(&self, map: &mut String) {
         self.names.write(map);
     }

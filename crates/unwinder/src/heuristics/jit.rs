@@ -11,8 +11,6 @@
 //! Compiled code uses rbp for other purposes: it is known only through the frames of all callees.
 //! Anything that does not fit has its own reason: frame pointers would mislead here.
 
-use std::ops::Range;
-
 use prof_model::StackEnd;
 
 use crate::code::patterns::is_return_address;
@@ -220,9 +218,10 @@ fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
         return enter_interpreter(step);
     }
     // While a frame is created or removed, the frame pointer is the caller's.
-    let Some(_) = interpreted_method(step, pointer)? else {
+    let Some(method) = interpreted_method(step, pointer)? else {
         return enter_interpreter(step);
     };
+    step.recorded_as = step.stack.interpreted_method(method);
     let sender = Sender {
         stack_pointer: step.read(pointer.wrapping_sub(SENDER_SP))?,
         link: step.read(pointer)?,
@@ -231,11 +230,8 @@ fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     sender_registers(step, pointer, &sender)
 }
 
-/// The bytecodes of the method whose frame is at the frame pointer, if it runs there.
-fn interpreted_method(
-    step: &mut Step<'_, '_>,
-    pointer: u64,
-) -> Result<Option<Range<u64>>, StackEnd> {
+/// The method whose frame is at the frame pointer, if it runs there.
+fn interpreted_method(step: &mut Step<'_, '_>, pointer: u64) -> Result<Option<u64>, StackEnd> {
     let top = step.frame.stack_pointer();
     // A part of the frame may not exist yet.
     let is_there = |below: u64| pointer.wrapping_sub(below) >= top;
@@ -254,18 +250,18 @@ fn interpreted_method(
     let bytecode = step.frame.registers.get(BYTECODE_REGISTER);
     let in_register = step.frame.interrupted && bytecode.is_some_and(is_in);
     if in_register || !is_there(BYTECODE) {
-        return Ok(in_register.then_some(bytecodes));
+        return Ok(in_register.then_some(method));
     }
     let saved = step.read(pointer.wrapping_sub(BYTECODE))?;
     if !step.frame.interrupted {
         let is_native = bytecodes.is_empty() && saved == 0;
-        return Ok((is_native || is_in(saved)).then_some(bytecodes));
+        return Ok((is_native || is_in(saved)).then_some(method));
     }
     // Before and after a call, the register holds something else. A method whose callee creates its
     // frame has stored the end of its own stack.
     let noted = step.read(pointer.wrapping_sub(LAST_SP))?;
     let is_innermost = noted == 0 || noted == top;
-    Ok((is_innermost && is_in(saved)).then_some(bytecodes))
+    Ok((is_innermost && is_in(saved)).then_some(method))
 }
 
 /// The caller's registers while the interpreter creates the frame of a method that was just called:

@@ -166,6 +166,11 @@ impl<'a> Stack<'a> {
         self.memory.bytecodes(method)
     }
 
+    /// See [`Memory::interpreted_method`].
+    pub(crate) fn interpreted_method(&mut self, method: u64) -> Option<u64> {
+        self.memory.interpreted_method(method)
+    }
+
     /// Why live memory is not used any more, if so.
     pub(crate) fn failure(&self) -> Option<StackEnd> {
         self.failed

@@ -135,6 +135,13 @@ pub trait Memory {
         None
     }
 
+    /// The address that represents the frame of an interpreted method in the call chain, given the
+    /// value for the method in its frame. `None`: the frame's own program counter does.
+    fn interpreted_method(&mut self, method: u64) -> Option<u64> {
+        let _ = method;
+        None
+    }
+
     /// The walk continues on another stack, in live memory. `overlap` is the part of the dump that
     /// led there, and is unchanged; but it may be the same whenever that code runs.
     fn leave_dump(&mut self, overlap: &[u8]) {

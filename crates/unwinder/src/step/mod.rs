@@ -22,6 +22,8 @@ pub(crate) struct Step<'s, 'w> {
     pub(crate) stack: &'s mut Stack<'w>,
     /// Whether words of live memory were read in this step.
     pub(crate) from_live: bool,
+    /// What represents the frame in the call chain, if its own program counter does not.
+    pub(crate) recorded_as: Option<u64>,
 }
 
 impl<'s, 'w> Step<'s, 'w> {
@@ -37,6 +39,7 @@ impl<'s, 'w> Step<'s, 'w> {
             code,
             stack,
             from_live: false,
+            recorded_as: None,
         }
     }
 

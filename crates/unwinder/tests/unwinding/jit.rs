@@ -34,6 +34,9 @@ const HANDLER_SEARCH: [u8; 17] = [
 const LEAF: [u8; 4] = [0xc5, 0xf8, 0x77, 0xc3];
 const STACK: u64 = 0x7ffd_0000_0000;
 const METHOD: u64 = 0x7e00_0000;
+/// One that an address represents.
+const NAMED_METHOD: u64 = METHOD + 0x100;
+const REPRESENTED: u64 = 1 << 57;
 const BYTECODES: Range<u64> = 0x7e10_0000..0x7e10_0040;
 
 /// The machine's descriptions, and the code that can be read.
@@ -81,7 +84,13 @@ impl Memory for Machine {
     }
 
     fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
-        (method == METHOD).then_some(BYTECODES)
+        [METHOD, NAMED_METHOD]
+            .contains(&method)
+            .then_some(BYTECODES)
+    }
+
+    fn interpreted_method(&mut self, method: u64) -> Option<u64> {
+        (method == NAMED_METHOD).then_some(REPRESENTED)
     }
 }
 
@@ -95,6 +104,13 @@ struct Sampled<'a> {
 
 #[track_caller]
 fn check(sampled: &Sampled<'_>, callers: &[u64], end: StackEnd) {
+    let callers = callers.iter().map(|caller| caller - 1);
+    let frames: Vec<u64> = [sampled.ip].into_iter().chain(callers).collect();
+    assert_eq!(unwind(sampled), (frames, end));
+}
+
+/// The call chain of a sample, and why it ends.
+fn unwind(sampled: &Sampled<'_>) -> (Vec<u64>, StackEnd) {
     let mut modules = Modules::default();
     let mut processes = Processes::default();
     let mapping = Mapping {
@@ -138,11 +154,7 @@ fn check(sampled: &Sampled<'_>, callers: &[u64], end: StackEnd) {
         &mut Machine(code.into_iter().collect()),
         &mut frames,
     );
-    let callers: Vec<u64> = callers.iter().map(|caller| caller - 1).collect();
-    assert_eq!(
-        (frames[0], &frames[1..], unwound.end),
-        (sampled.ip, &*callers, end)
-    );
+    (frames, unwound.end)
 }
 
 /// A sample in a compiled function that was called by another one.
@@ -318,4 +330,35 @@ fn interpreted_callers_are_at_a_bytecode() {
     let callers = [INTERPRETER + 0x200, COMPILED + 0x40, OTHER + 0x20];
     check_bytecode(BYTECODES.start + 5, &callers);
     check_bytecode(BYTECODES.end, &callers[..1]);
+}
+
+#[test]
+fn addresses_represent_interpreted_methods() {
+    let mut frame = interpreted(BYTECODES.start + 5);
+    frame[6] = NAMED_METHOD;
+    let mut sampled = Sampled {
+        ip: INTERPRETER + 0x100,
+        bp: STACK + 8 * 9,
+        r13: BYTECODES.start + 3,
+        stack: &frame,
+    };
+    let callers = [COMPILED + 0x3f, OTHER + 0x1f];
+    let whole = [&[REPRESENTED], &callers[..]].concat();
+    assert_eq!(unwind(&sampled), (whole, StackEnd::JitFrame));
+    // The frame is another one's.
+    let mut other = frame;
+    other[1] = BYTECODES.end;
+    (sampled.r13, sampled.stack) = (STACK, &other);
+    check(&sampled, &[], StackEnd::JitFrame);
+    // A method that begins has no frame: its caller has.
+    let mut frame = interpreted(BYTECODES.start + 5);
+    (frame[6], frame[7], frame[8]) = (NAMED_METHOD, STACK + 8, STACK + 8 * 13);
+    let sampled = Sampled {
+        ip: INTERPRETER + 0x100,
+        bp: STACK + 8 * 10,
+        r13: STACK + 8,
+        stack: &[&[INTERPRETER + 0x200], &frame[..]].concat(),
+    };
+    let whole = [&[INTERPRETER + 0x100, REPRESENTED], &callers[..]].concat();
+    assert_eq!(unwind(&sampled), (whole, StackEnd::JitFrame));
 }

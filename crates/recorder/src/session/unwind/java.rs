@@ -1,4 +1,4 @@
-//! The Java virtual machines of processes, and the frames of their compiled code.
+//! The Java virtual machines of processes, and the frames of their code.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -107,6 +107,11 @@ impl<'a> JavaMachine<'a> {
     /// The addresses of a method's bytecodes.
     pub(crate) fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
         self.left = self.left.checked_sub(1)?;
-        self.machine.bytecodes(&mut self.memory, method)
+        (self.machine).bytecodes(&mut self.memory, method, self.now)
+    }
+
+    /// The address that represents a method's frames, of which the bytecodes are known.
+    pub(crate) fn interpreted_method(&mut self, method: u64) -> Option<u64> {
+        (self.machine).interpreted(&mut self.memory, method, self.now)
     }
 }

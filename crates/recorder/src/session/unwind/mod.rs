@@ -48,8 +48,8 @@ pub(crate) struct ChainOutcome {
     tail_changed: bool,
     /// Whether it continued on another stack, which was read from the target just now.
     pub(crate) is_on_other_stack: bool,
-    /// Whether it has addresses of `ReplacingCode`.
-    pub(crate) has_replacing_code: bool,
+    /// Whether it has addresses of `SyntheticCode`.
+    pub(crate) has_synthetic_code: bool,
 }
 
 /// The user stack that came with a sample.
@@ -98,7 +98,7 @@ impl ChainBuilder {
         }
     }
 
-    /// The names of the compiled code of Java virtual machines, as perf maps.
+    /// The names of the code of Java virtual machines, as perf maps.
     pub(crate) fn take_perf_maps(&mut self) -> HashMap<Pid, String> {
         let mut names = std::mem::take(&mut self.users.java_names);
         for (pid, machine) in self.users.java.take_all() {
@@ -147,7 +147,7 @@ impl ChainBuilder {
         let java = self.users.java.get(sample.pid);
         ChainOutcome {
             note,
-            has_replacing_code: java.is_some_and(|it| it.move_replacing(chain)),
+            has_synthetic_code: java.is_some_and(|it| it.move_replacing(chain)),
             ..unwound
         }
     }
@@ -160,7 +160,7 @@ impl ChainOutcome {
             note,
             tail_changed: false,
             is_on_other_stack: false,
-            has_replacing_code: false,
+            has_synthetic_code: false,
         }
     }
 

@@ -107,6 +107,10 @@ impl Memory for SampleMemory<'_> {
         self.java.as_mut()?.bytecodes(method)
     }
 
+    fn interpreted_method(&mut self, method: u64) -> Option<u64> {
+        self.java.as_mut()?.interpreted_method(method)
+    }
+
     fn leave_dump(&mut self, overlap: &[u8]) {
         let hasher = self.left_dump.get_or_insert_default();
         hasher.write(overlap);

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use super::names::LASTS;
 use super::{Code, Frames, HotSpot};
 use crate::Memory;
+
+mod names;
 
 const BASE: u64 = 0x1_0000;
 /// The symbols of the tables: one after the other from the base on.
@@ -284,7 +287,7 @@ fn replaced_code_is_noticed() {
         frames(&mut machine.image, old + 400, 1),
         fixed(48, Some(old))
     );
-    let later = HotSpot::LASTS;
+    let later = LASTS;
     assert_eq!(
         frames(&mut machine.image, old + 400, later),
         fixed(64, Some(new))
@@ -298,55 +301,6 @@ fn replaced_code_is_noticed() {
     assert!(hotspot.holds(old) && !hotspot.holds(BASE));
 }
 
-/// The name that a perf map has for an address.
-fn name(map: &str, address: u64) -> Option<&str> {
-    let mut named = map.lines().filter_map(|line| {
-        let (start, rest) = line.split_once(' ')?;
-        let (size, name) = rest.split_once(' ')?;
-        let [start, size] = [start, size].map(|it| u64::from_str_radix(it, 16).unwrap());
-        (start..start + size).contains(&address).then_some(name)
-    });
-    let found = named.next();
-    assert_eq!(named.next(), None, "{map}");
-    found
-}
-
-#[test]
-fn code_has_names_also_where_it_replaces_other_code() {
-    let mut machine = Machine::new(&[&FIELDS[..], &NAME_FIELDS].concat());
-    let heavy = machine.method(["Hot$$Lambda+0x7f", "heavy", "(I[Ljava/lang/String;)V"]);
-    let light = machine.method(["a/Hot", "light", "()J"]);
-    let broken = machine.method(["a/Hot", "broken", "(I"]);
-    let interpreter = machine.blob("Interpreter", 40, 0, -1);
-    let old = machine.blob("nmethod", 48, 6, 0);
-    let unnamed = machine.blob("native nmethod", 20, 6, 0);
-    machine.set_method(old, heavy);
-    machine.set_method(unnamed, broken);
-    let mut hotspot = machine.start().unwrap();
-    for address in [interpreter, old, unnamed] {
-        hotspot.code_at(&mut machine.image, address, 0).unwrap();
-    }
-    let mut before = [old, interpreter, unnamed, 1];
-    let recorded = before;
-    assert!(!hotspot.move_replacing(&mut before));
-    let new = machine.put(40..88, "nmethod", (4, 0));
-    assert_eq!(new, old);
-    machine.set_method(new, light);
-    let later = HotSpot::LASTS;
-    hotspot.code_at(&mut machine.image, new, later).unwrap();
-    let mut after = recorded;
-    assert!(hotspot.move_replacing(&mut after));
-    assert_eq!(after[1..], recorded[1..]);
-    let mut map = String::new();
-    hotspot.write_perf_map(&mut map);
-    let heavy = "void Hot$$Lambda/0x7f.heavy(int, java.lang.String[])";
-    assert_eq!(name(&map, before[0]), Some(heavy));
-    assert_eq!(name(&map, before[0] + 400), Some(heavy));
-    assert_eq!(name(&map, after[0]), Some("long a.Hot.light()"));
-    assert_eq!(name(&map, interpreter), Some("Interpreter"));
-    assert_eq!(name(&map, unnamed), None);
-}
-
 #[test]
 fn methods_have_bytecodes() {
     let mut machine = Machine::new(&FIELDS);
@@ -354,7 +308,7 @@ fn methods_have_bytecodes() {
     let method = machine.image.words(&[0, const_method]);
     let none = machine.image.words(&[0, 0]);
     let mut hotspot = machine.start().unwrap();
-    let mut bytecodes = |method| hotspot.bytecodes(&mut machine.image, method);
+    let mut bytecodes = |method| hotspot.bytecodes(&mut machine.image, method, 0);
     let start = const_method + 48;
     assert_eq!(bytecodes(method), Some(start..start + 12));
     assert_eq!(bytecodes(none), None);
