@@ -39,14 +39,7 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
     };
     let by_ptrace = opened.sizes.ring == 0;
     RecordingSettings {
-        call_graph: match setups().next().map(|setup| setup.stacks) {
-            Some(Stacks::Dump(bytes)) => {
-                CallGraphSettings::Dump(opened.sizes.dump.unwrap_or(bytes))
-            }
-            Some(Stacks::FramePointers) => CallGraphSettings::FramePointers,
-            Some(Stacks::LastBranches { .. }) => CallGraphSettings::LastBranches,
-            Some(Stacks::None) | None => CallGraphSettings::None,
-        },
+        call_graph: call_graph(opened),
         unwound,
         by_clock: setups().all(|setup| setup.spec.is_clock()),
         rate: setups().find_map(|setup| match setup.sampling {
@@ -64,6 +57,21 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
     }
 }
 
+/// Dumps are as large as the smallest of them: those of hits are small by default.
+fn call_graph(opened: &Opened) -> CallGraphSettings {
+    let stacks = || opened.events.iter().map(|event| event.setup.stacks);
+    let dumps = stacks().filter_map(|stacks| match stacks {
+        Stacks::Dump(bytes) => Some(bytes),
+        _ => None,
+    });
+    match stacks().next() {
+        Some(Stacks::Dump(bytes)) => CallGraphSettings::Dump(dumps.min().unwrap_or(bytes)),
+        Some(Stacks::FramePointers) => CallGraphSettings::FramePointers,
+        Some(Stacks::LastBranches { .. }) => CallGraphSettings::LastBranches,
+        Some(Stacks::None) | None => CallGraphSettings::None,
+    }
+}
+
 /// What determines how many samples there are.
 fn sampled_by(opened: &Opened) -> SampledBy {
     let setups = || opened.events.iter().map(|event| &event.setup);
@@ -74,5 +82,44 @@ fn sampled_by(opened: &Opened) -> SampledBy {
         SampledBy::Rate
     } else {
         SampledBy::Period
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_events::parsing::EventSpec;
+    use prof_events::{OpenedEvent, Sizes};
+
+    use super::*;
+
+    #[test]
+    fn the_smallest_dumps_are_known() {
+        let check = |stacks: &[Stacks], expected| {
+            let event = |&stacks| OpenedEvent {
+                setup: Setup {
+                    stacks,
+                    ..Setup::new(EventSpec::cpu_clock(), Sampling::Period(1))
+                },
+                leader: None,
+                ids: Vec::new(),
+            };
+            let opened = Opened {
+                events: stacks.iter().map(event).collect(),
+                late: Vec::new(),
+                cpus: Vec::new(),
+                sizes: Sizes {
+                    ring: 8 << 20,
+                    dump: Some(65_528),
+                    wakeup: 0,
+                },
+                fallbacks: Vec::new(),
+            };
+            assert_eq!(recording_settings(&opened, true).call_graph, expected);
+        };
+        let (large, hits) = (Stacks::Dump(65_528), Stacks::Dump(4096));
+        check(&[large], CallGraphSettings::Dump(65_528));
+        check(&[hits], CallGraphSettings::Dump(4096));
+        check(&[large, hits, Stacks::None], CallGraphSettings::Dump(4096));
+        check(&[Stacks::FramePointers], CallGraphSettings::FramePointers);
     }
 }

@@ -180,12 +180,14 @@ fn bytes_per_sample(known: &RecordingSettings, ring: u64) -> u64 {
     ring / RecordingSettings::samples_to_hold(known.rate.unwrap_or(0))
 }
 
-/// Whether the size of the rings limits the size of the dumps.
+/// Whether the size of the rings limits the size of the dumps. It does not limit those of hits,
+/// which are small by default, and of a requested size.
 fn is_dump_limited_by_ring(known: &RecordingSettings) -> bool {
     const SMALLEST_CHOSEN: u64 = 4096;
-    let chosen = bytes_per_sample(known, known.ring).max(SMALLEST_CHOSEN);
+    let smallest = SMALLEST_CHOSEN.min(known.ring / 4);
+    let chosen = bytes_per_sample(known, known.ring).max(smallest) & !7;
     let is_chosen =
-        matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) <= chosen);
+        matches!(known.call_graph, CallGraphSettings::Dump(bytes) if u64::from(bytes) == chosen);
     dumps_less_than_possible(known) && is_chosen
 }
 
@@ -233,7 +235,7 @@ fn does_rate_limit_dumps(known: &RecordingSettings) -> bool {
 /// Whether larger rings hold more samples. If the rings cannot hold many of the largest dumps, the
 /// dumps are made smaller instead.
 fn could_hold_more(known: &RecordingSettings) -> bool {
-    could_ring_be_larger(known) && (!dumps_less_than_possible(known) || holds_too_few(known))
+    could_ring_be_larger(known) && (!is_dump_limited_by_ring(known) || holds_too_few(known))
 }
 
 /// With too many samples, the remedy cannot be to take more.
@@ -535,6 +537,13 @@ mod tests {
         let mut both = recorded(small, &[StackEnd::TruncatedDump]);
         both.losses.ring_full = 10;
         check_all(&both, &[FOR_DUMPS, FOR_DUMPS]);
+        // The dumps of hits are small by default, and as small in larger rings.
+        let hits = RecordingSettings {
+            call_graph: CallGraphSettings::Dump(4096),
+            rate: None,
+            ..usual()
+        };
+        check(hits, 10, "use larger ring buffers (-m 16384K)");
         let tiny = RecordingSettings {
             call_graph: CallGraphSettings::FramePointers,
             ring: 4 << 10,
