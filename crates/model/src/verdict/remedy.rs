@@ -93,8 +93,11 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
             vec![Remedy::RecordWithProf, Remedy::UnwindWhileRecording]
         }
         Cause::Stack(StackEnd::StaleRegisters) => vec![Remedy::CpuClock],
-        // Unreadable memory is no bug: the process has ended, or the kernel's copy ended at a page
-        // that was not in memory.
+        // No bug: the process has ended, or the kernel's copy ended at a page that was not in
+        // memory, or it is of another stack (of a signal handler) only.
+        Cause::Stack(StackEnd::UnreadableMemory) => {
+            vec![Remedy::RecordWithProf, Remedy::UnwindWhileRecording]
+        }
         Cause::Stack(StackEnd::NotCode | StackEnd::Loop) => vec![Remedy::ReportIt],
         Cause::Stack(_) => Vec::new(),
         Cause::FullRings => vec![
@@ -422,6 +425,22 @@ mod tests {
             };
             with(stopped, "");
         }
+    }
+
+    #[test]
+    fn another_stack_must_be_read_while_recording() {
+        let with = |change: fn(&mut RecordingSettings), expected| {
+            let mut settings = usual();
+            change(&mut settings);
+            check_end(StackEnd::UnreadableMemory, settings, expected);
+        };
+        with(|_| (), "");
+        with(|it| it.unwound = false, "record without --no-unwind");
+        let by_perf = |it: &mut RecordingSettings| {
+            it.unwound = false;
+            it.by_other_tool = true;
+        };
+        with(by_perf, "record with prof");
     }
 
     #[test]
