@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use prof_tests::{
-    Endless, Outcome, Program, Session, copy_executable, signal, spawn_ready, wait_until,
+    Endless, Need, Outcome, Program, Session, copy_executable, needs, signal, spawn_ready,
+    wait_until,
 };
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
@@ -226,28 +227,36 @@ fn a_name_without_processes_is_refused_with_advice() {
     assert!(!session.path("prof.data").exists());
 }
 
-#[test]
-fn processes_that_the_command_leaves_running_explain_missing_samples() {
-    let session = Session::new();
+/// What prof says about a command that leaves a process running.
+fn left_running(session: &Session, flags: &[&str]) -> Outcome {
     // The process ends when the pipe that it reads from does, which is ours.
     let script = "exec 3<&0; cat <&3 >/dev/null 2>&1 & exec true";
-    let arguments = [
-        "record",
-        "-e",
-        "cpu-clock",
-        "-c",
-        "9000000000",
-        "--",
-        "sh",
-        "-c",
-        script,
-    ];
+    let arguments = [&["record"], flags, &["--", "sh", "-c", script]].concat();
     let mut command = session.prof(arguments);
     command.stdin(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let held_open = child.stdin.take();
     child.wait().unwrap();
     drop(held_open);
-    let outcome = Outcome::new(&command, child.wait_with_output().unwrap());
+    Outcome::new(&command, child.wait_with_output().unwrap())
+}
+
+#[test]
+fn processes_that_the_command_leaves_running_explain_missing_samples() {
+    let session = Session::new();
+    let outcome = left_running(&session, &["-e", "cpu-clock", "-c", "9000000000"]);
     outcome.assert_says(&["nothing was sampled: the command ended and left 1 process running"]);
+}
+
+#[test]
+fn processes_that_the_command_leaves_running_are_reported_beside_samples() {
+    let session = Session::new();
+    let reported = "  - the command ended and left 1 process running";
+    let outcome = left_running(&session, &["-e", "page-faults", "-c", "1"]);
+    outcome.assert_says(&[reported]);
+    // Of all that runs on the CPUs, most is not the command's.
+    if needs(&[Need::Root]) {
+        let outcome = left_running(&session, &["-a", "-e", "page-faults", "-c", "1"]);
+        assert!(!outcome.stderr.contains("running"), "{}", outcome.stderr);
+    }
 }

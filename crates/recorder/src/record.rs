@@ -283,7 +283,10 @@ fn run(
             Err(Error::Sampling { source })
         });
         // Also after an error: the file so far can then be read.
-        let finished = session.finish(outcome.as_ref().ok());
+        let by_command = matches!(options.target, Target::Command(_))
+            && outcome.as_ref().is_ok_and(|it| it.ended_with_command);
+        let left_running = if by_command { session.running() } else { 0 };
+        let finished = session.finish(outcome.as_ref().ok(), left_running);
         Ok(Recorded {
             finished,
             written,

@@ -13,6 +13,7 @@ use std::iter::once;
 
 use serde::Serialize;
 
+use self::unseen::left_running;
 use crate::python::NoPython;
 use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
@@ -142,6 +143,7 @@ impl Verdict {
             .chain(without_python(quality))
             .chain(probes::unreached(quality))
             .chain(quality.privileged_programs())
+            .chain(left_running(&quality.unseen))
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
@@ -281,11 +283,15 @@ fn few_samples(quality: &Quality) -> Option<String> {
         1 => "1 sample is".to_owned(),
         samples => format!("{samples} samples are"),
     };
+    // What still ran then has a line of its own, with a remedy.
+    let remedy = match quality.unseen.left_running {
+        0 => format!("; {}", more_samples(quality)),
+        _ => String::new(),
+    };
     has_few_samples(quality).then(|| {
         format!(
-            "{are} too few to show where the time goes: at least {} are needed; {}",
+            "{are} too few to show where the time goes: at least {} are needed{remedy}",
             Grade::ENOUGH_SAMPLES,
-            more_samples(quality),
         )
     })
 }

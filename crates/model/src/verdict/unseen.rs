@@ -73,7 +73,7 @@ impl Quality {
 }
 
 /// How many processes the command left running when it ended, and the remedy.
-fn left_running(unseen: &UnseenProcesses) -> Option<String> {
+pub(super) fn left_running(unseen: &UnseenProcesses) -> Option<String> {
     let (processes, them) = match unseen.left_running {
         0 => return None,
         1 => ("1 process".to_owned(), "it"),

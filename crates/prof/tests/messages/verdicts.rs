@@ -119,6 +119,12 @@ const CHANGES: &[Change] = &[
         it.samples = 0;
         it.unseen.left_running = 3;
     }),
+    ("3 samples, a process left running", |it| {
+        it.samples = 3;
+        it.stacks = [(StackEnd::Root, 3)].into();
+        it.unseen.left_running = 1;
+    }),
+    ("processes left running", |it| it.unseen.left_running = 3),
     ("no sample, ended before the delay", |it| {
         it.samples = 0;
         it.unseen.never_enabled = true;

@@ -110,6 +110,11 @@ impl<'a> RecordingControl<'a> {
         self.stop.map(|stop| stop.signal)
     }
 
+    /// Whether the recording ended because the command did, and nothing asked that to end.
+    pub(crate) fn ended_with_command(&self) -> bool {
+        self.target.exit.is_some() && !self.target.was_asked_to_end
+    }
+
     /// Whether the command did not end, and a second signal ended the recording without it.
     pub(crate) fn left_running(&self) -> bool {
         self.target.left_running

@@ -86,6 +86,8 @@ pub(crate) struct Outcome {
     pub(crate) exit: Option<ExitStatus>,
     /// The signal that ended it, if one did.
     pub(crate) stopped_by: Option<i32>,
+    /// Whether it ended because the command did, without a request to end.
+    pub(crate) ended_with_command: bool,
     /// Whether the command was left running.
     pub(crate) left_running: bool,
     /// Whether sampling was ever enabled.
@@ -197,6 +199,7 @@ impl<'a> Reader<'a> {
             unprivileged: self.source.unprivileged(),
             counts: self.source.counts(),
             exit: control.wait_for_command().map_err(Error::sampling)?,
+            ended_with_command: control.ended_with_command(),
             stopped_by: control.stopped_by(),
             left_running: control.left_running(),
             was_enabled: control.was_enabled(),

@@ -2,10 +2,10 @@
 
 use prof_model::Pid;
 use prof_perfdata::{Attr, Record, WriteError, encode};
+use prof_procfs::Task;
 
 use super::Session;
 use crate::output::synthesize::{self, BuildIds};
-use crate::reader::Outcome;
 
 impl Session {
     /// Writes the mappings of the kernel's code.
@@ -52,11 +52,14 @@ impl Session {
         self.output.write(&out)
     }
 
-    /// How many processes a command that has ended left running.
-    pub(super) fn left_running(&self, outcome: Option<&Outcome>) -> u64 {
-        let has_ended = outcome.is_some_and(|outcome| outcome.exit.is_some());
-        let running = self.mappings.processes.iter().filter(|&(pid, _)| pid > 0);
-        if has_ended { running.count() as u64 } else { 0 }
+    /// How many of the recorded processes still run. The record of an end can be lost.
+    pub(crate) fn running(&self) -> u64 {
+        let runs = |pid| {
+            let stat = Task::of(pid).stat();
+            stat.is_ok_and(|stat| !stat.state.has_ended())
+        };
+        let processes = self.mappings.processes.iter();
+        processes.filter(|&(pid, _)| pid > 0 && runs(pid)).count() as u64
     }
 
     /// The current state, as the records that a file begins with.
