@@ -4,7 +4,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use prof_tests::{
-    Compiler, Need, Program, Session, Stacks, USER_CODE, Variant, copy_executable, needs,
+    Compiler, Need, Program, Recorded, Session, Stacks, USER_CODE, Variant, copy_executable, needs,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -59,6 +59,28 @@ fn programs_of_one_path_without_build_ids_keep_their_names() {
             "{script}: {outcome}"
         );
     }
+}
+
+/// A program that was built anew has other functions at the recorded addresses.
+#[test]
+fn newer_programs_without_build_ids_may_have_wrong_names() {
+    let session = Session::new();
+    let binary = session.path("app");
+    let check = |recorded: &Recorded<'_>, expected: bool| {
+        let outcome = recorded.report(&["--limit", "1"]);
+        let says = outcome.stdout.contains("symbols of app may be wrong");
+        assert_eq!(says, expected, "{outcome}");
+    };
+    copy_executable(&SHARES.build_as(NO_BUILD_ID), &binary);
+    let recorded = session.record(USER_CODE, &[&binary]);
+    check(&recorded, false);
+    copy_executable(&PHASES.build_as(NO_BUILD_ID), &binary);
+    check(&recorded, true);
+    copy_executable(&SHARES.build(), &binary);
+    let recorded = session.record(USER_CODE, &[&binary]);
+    copy_executable(&PHASES.build(), &binary);
+    // Its build id differs: its names are not used.
+    check(&recorded, false);
 }
 
 /// What happened to a program between its recording and its report.

@@ -7,6 +7,10 @@ use prof_symbols::ModuleStatus;
 /// The most lines, and the most modules in a line.
 const MOST: usize = 5;
 
+/// Why names may be those of another program.
+const NEWER: &str = "the file is newer than the recording, and without a build id nothing tells \
+                     whether it is the program that ran; record again";
+
 /// A line for each reason why important modules have no symbols, with the remedy; and for modules
 /// whose symbols could be more detailed.
 pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
@@ -51,6 +55,13 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
         let (module, reason) = (&naming.module, naming.status.reason());
         format!("symbols of {module} may be outdated: {reason}")
     }));
+    let newer = all.iter().filter(|naming| naming.is_newer);
+    let newer = newer.filter(|naming| naming.samples.saturating_mul(100) >= samples);
+    let newer = newer.map(|naming| (NEWER.to_owned(), naming.module.clone()));
+    lines.extend(
+        grouped(newer)
+            .map(|(reason, modules)| format!("symbols of {modules} may be wrong: {reason}")),
+    );
     lines
 }
 
@@ -87,6 +98,7 @@ mod tests {
             module: module.to_owned(),
             status,
             downloads: None,
+            is_newer: false,
             samples: 100,
             unnamed_samples,
             addresses: 10,
@@ -136,5 +148,17 @@ mod tests {
         };
         let line = "no inlined functions in a, b: the download of the debug info was skipped";
         check(&[inlined("a"), inlined("b")], &[line]);
+    }
+
+    #[test]
+    fn newer_files_are_named() {
+        let newer = |module, samples| ModuleNaming {
+            is_newer: true,
+            samples,
+            ..naming(module, ModuleStatus::Named, 0)
+        };
+        let line = "symbols of a, b may be wrong: the file is newer than the recording, and without \
+                    a build id nothing tells whether it is the program that ran; record again";
+        check(&[newer("a", 90), newer("b", 9), newer("tiny", 0)], &[line]);
     }
 }

@@ -96,7 +96,7 @@ impl Samples {
     }
 
     /// The times of the first and the last sample, if they are in time order.
-    pub(super) fn times(&self) -> Option<(u64, u64)> {
+    pub(crate) fn times(&self) -> Option<(u64, u64)> {
         Some((*self.times.first()?, *self.times.last()?))
     }
 

@@ -1,8 +1,11 @@
 //! How well modules could be named.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use prof_symbols::{ModuleStatus, Resolved};
 
-use super::plan::Plan;
+use super::plan::{LookupSpace, Plan};
 use crate::profile::Profile;
 
 /// How well a module could be named.
@@ -14,6 +17,9 @@ pub struct ModuleNaming {
     pub status: ModuleStatus,
     /// Why its debug info was not downloaded, although servers were to be asked.
     pub downloads: Option<String>,
+    /// Whether the names are those of a file that is newer than the last sample, and no build id
+    /// tells whether it is the one that ran.
+    pub is_newer: bool,
     /// How many of the samples were taken in this module.
     pub samples: u64,
     /// How many of the samples have a frame of this module, at any depth, that has no name.
@@ -32,13 +38,14 @@ pub(super) fn of_modules(
 ) -> Vec<ModuleNaming> {
     let counts = Counts::new(profile, plan, answers);
     let mut naming: Vec<_> = plan
-        .modules(profile)
+        .places()
         .zip(answers)
         .zip(counts.0)
-        .map(|((module, answer), count)| ModuleNaming {
-            module,
+        .map(|((place, answer), count)| ModuleNaming {
+            module: place.name(profile),
             status: answer.status().clone(),
             downloads: answer.download_problem().map(str::to_owned),
+            is_newer: is_newer(profile, place, answer).unwrap_or(false),
             samples: count.innermost,
             unnamed_samples: count.unnamed,
             addresses: answer.len(),
@@ -50,6 +57,19 @@ pub(super) fn of_modules(
         key(b).cmp(&key(a)).then_with(|| a.module.cmp(&b.module))
     });
     naming
+}
+
+/// Whether a file that has no build id was changed after the last sample; `None` if unknown.
+fn is_newer(profile: &Profile, place: LookupSpace, answer: &Resolved) -> Option<bool> {
+    let LookupSpace::File(module) = place else {
+        return None;
+    };
+    let file = (answer.file()).filter(|_| profile.modules[module].build_id.is_none())?;
+    let (_, last) = profile.samples.times()?;
+    let recorded = i128::from(profile.clock_zero?) + i128::from(last);
+    let found = fs::metadata(file).ok()?;
+    let changed = i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec());
+    Some(changed > recorded)
 }
 
 /// Samples by module.

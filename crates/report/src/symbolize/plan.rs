@@ -68,9 +68,9 @@ impl Plan {
         self.places.iter().map(query).collect()
     }
 
-    /// The names of the places, in the order of the questions.
-    pub(super) fn modules(&self, profile: &Profile) -> impl Iterator<Item = String> {
-        self.places.iter().map(|(place, _)| place.name(profile))
+    /// The places, in the order of the questions.
+    pub(super) fn places(&self) -> impl Iterator<Item = LookupSpace> {
+        self.places.iter().map(|(place, _)| *place)
     }
 
     /// In which answer a frame's names are, and where in it.
@@ -114,7 +114,7 @@ impl LookupSpace {
         }
     }
 
-    fn name(self, profile: &Profile) -> String {
+    pub(super) fn name(self, profile: &Profile) -> String {
         match self {
             Self::File(module) => profile.modules[module].short_name(),
             Self::Kernel => KERNEL.into(),
