@@ -1,8 +1,8 @@
 //! Targets other than a command and a process id.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
     Endless, Need, Outcome, Program, Session, copy_executable, needs, signal, spawn_ready,
@@ -259,4 +259,25 @@ fn processes_that_the_command_leaves_running_are_reported_beside_samples() {
         let outcome = left_running(&session, &["-a", "-e", "page-faults", "-c", "1"]);
         assert!(!outcome.stderr.contains("running"), "{}", outcome.stderr);
     }
+}
+
+/// A server's parent waits while its children, which `-p` does not sample, do the work.
+#[test]
+fn children_that_ran_before_explain_missing_samples() {
+    let session = Session::new();
+    // The child ends when its standard input does, which is ours.
+    let mut parent = Command::new("sh")
+        .args(["-c", "exec 3<&0; cat <&3 & echo ready; wait"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    let output = parent.stdout.take().unwrap();
+    BufReader::new(output).read_line(&mut ready).unwrap();
+    let pid = parent.id().to_string();
+    let outcome = session.run(["record", "-d", "0.1", "-p", &pid]);
+    outcome.assert_says(&["the target has a child that already ran", "--name"]);
+    drop(parent.stdin.take());
+    parent.wait().unwrap();
 }

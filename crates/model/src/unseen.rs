@@ -14,6 +14,9 @@ pub struct UnseenProcesses {
     pub unprivileged: Option<Box<str>>,
     /// How many processes the command left running when it and the recording ended.
     pub left_running: u64,
+    /// How many children of the requested processes ran before the recording: they inherit no
+    /// events, and were not requested themselves.
+    pub older_children: u64,
     /// Whether sampling was never enabled: the recording ended before the delay was over, or before
     /// a request to enable it.
     pub never_enabled: bool,
@@ -29,6 +32,7 @@ impl UnseenProcesses {
         }
         self.never_enabled |= other.never_enabled;
         self.left_running = self.left_running.max(other.left_running);
+        self.older_children = self.older_children.max(other.older_children);
     }
 
     pub(crate) fn are_none(&self) -> bool {

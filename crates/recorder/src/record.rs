@@ -8,7 +8,7 @@ use std::thread;
 use prof_events::{
     HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Threads, Toggling, Weight,
 };
-use prof_model::Pid;
+use prof_model::{Pid, UnseenProcesses};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, WriteError};
 
 use crate::coverage::CoverageTracker;
@@ -285,8 +285,12 @@ fn run(
         // Also after an error: the file so far can then be read.
         let by_command = matches!(options.target, Target::Command(_))
             && outcome.as_ref().is_ok_and(|it| it.ended_with_command);
-        let left_running = if by_command { session.running() } else { 0 };
-        let finished = session.finish(outcome.as_ref().ok(), left_running);
+        let unseen = UnseenProcesses {
+            left_running: if by_command { session.running() } else { 0 },
+            older_children: launch::unrequested(&options.target, before),
+            ..UnseenProcesses::default()
+        };
+        let finished = session.finish(outcome.as_ref().ok(), unseen);
         Ok(Recorded {
             finished,
             written,

@@ -13,7 +13,7 @@ use std::iter::once;
 
 use serde::Serialize;
 
-use self::unseen::left_running;
+use self::unseen::{left_running, older_children};
 use crate::python::NoPython;
 use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
@@ -144,6 +144,7 @@ impl Verdict {
             .chain(probes::unreached(quality))
             .chain(quality.privileged_programs())
             .chain(left_running(&quality.unseen))
+            .chain(older_children(&quality.unseen).filter(|_| has_few_samples(quality)))
             .chain(quality.size_limit.map(size_limit))
             .chain(changed_cpus(&quality.changed_cpus))
             .collect();
@@ -283,8 +284,9 @@ fn few_samples(quality: &Quality) -> Option<String> {
         1 => "1 sample is".to_owned(),
         samples => format!("{samples} samples are"),
     };
-    // What still ran then has a line of its own, with a remedy.
-    let remedy = match quality.unseen.left_running {
+    // What else ran has a line of its own, with a remedy.
+    let unseen = &quality.unseen;
+    let remedy = match unseen.left_running.max(unseen.older_children) {
         0 => format!("; {}", more_samples(quality)),
         _ => String::new(),
     };

@@ -56,6 +56,7 @@ impl Quality {
                 .to_owned();
         }
         let known = self.protected_program().or_else(|| left_running(unseen));
+        let known = known.or_else(|| older_children(unseen));
         let known = known.or_else(|| self.why_probes_were_not_hit());
         if let (None, Some(short)) = (&known, self.short_threads()) {
             return format!("{short}{}", remedy::ending(Cause::FewSamples, self));
@@ -85,6 +86,19 @@ pub(super) fn left_running(unseen: &UnseenProcesses) -> Option<String> {
     ))
 }
 
+/// How many children of the requested processes ran without being sampled, and the remedy.
+pub(super) fn older_children(unseen: &UnseenProcesses) -> Option<String> {
+    let (children, its) = match unseen.older_children {
+        0 => return None,
+        1 => ("a child".to_owned(), "its PID"),
+        more => (format!("{more} children"), "their PIDs"),
+    };
+    Some(format!(
+        "the target has {children} that already ran, and -p samples only those that start later; add \
+         {its} to -p, or record all processes of a name (--name)"
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +124,13 @@ mod tests {
         check(None, 0, "too little CPU time");
         check(None, 1, "left 1 process running");
         check(None, 2, "record them with -p PID");
+        let mut idle = Quality::default();
+        idle.unseen.older_children = 2;
+        let why = idle.why_no_samples();
+        assert!(
+            why.starts_with("the target has 2 children that already ran"),
+            "{why}"
+        );
         let mut delayed = Quality::default();
         delayed.unseen.never_enabled = true;
         let why = delayed.why_no_samples();

@@ -124,6 +124,15 @@ const CHANGES: &[Change] = &[
         it.stacks = [(StackEnd::Root, 3)].into();
         it.unseen.left_running = 1;
     }),
+    ("no sample, a child of the target ran before", |it| {
+        it.samples = 0;
+        it.unseen.older_children = 1;
+    }),
+    ("3 samples, children of the target ran before", |it| {
+        it.samples = 3;
+        it.stacks = [(StackEnd::Root, 3)].into();
+        it.unseen.older_children = 4;
+    }),
     ("processes left running", |it| it.unseen.left_running = 3),
     ("no sample, ended before the delay", |it| {
         it.samples = 0;

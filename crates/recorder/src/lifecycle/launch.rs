@@ -103,6 +103,17 @@ pub(crate) fn children(target: &Target, before: &BTreeSet<Pid>) -> BTreeSet<Pid>
     }
 }
 
+/// How many of the children that ran `before` are not selected themselves.
+pub(crate) fn unrequested(target: &Target, before: &BTreeSet<Pid>) -> u64 {
+    match target {
+        Target::Processes(pids) => {
+            let others = before.iter().filter(|child| !pids.contains(child));
+            others.count() as u64
+        }
+        Target::Command(_) | Target::Threads(_) | Target::Cpus(_) => 0,
+    }
+}
+
 /// The current threads of the selected processes and threads.
 pub(crate) fn threads_now(target: &Target) -> Vec<(Pid, Tid)> {
     match target {

@@ -21,7 +21,7 @@ mod waits;
 use std::sync::Arc;
 
 use prof_events::system;
-use prof_model::{Pid, Quality};
+use prof_model::{Pid, Quality, UnseenProcesses};
 use prof_perfdata::{Record, WriteError};
 
 use crate::coverage::CoverageTracker;
@@ -306,18 +306,21 @@ impl Session {
         self.output.write(bytes)
     }
 
-    /// Completes the last file. `outcome` is the reader's result at the end, and `left_running` how
-    /// many processes the command left running.
-    pub(crate) fn finish(mut self, outcome: Option<&Outcome>, left_running: u64) -> Finished {
+    /// Completes the last file. `outcome` is the reader's result at the end; `unseen` is what is
+    /// known of processes without records.
+    pub(crate) fn finish(mut self, outcome: Option<&Outcome>, unseen: UnseenProcesses) -> Finished {
         let full = self.is_full();
         let mut last = self.take_summary();
         // No record reports losses after the last one.
         let lost = outcome.map_or(0, |outcome| outcome.lost);
         last.quality.losses.ring_full += self.statistics.unreported(lost);
         last.quality.size_limit = self.output.max_size.filter(|_| full);
-        last.quality.unseen.left_running = left_running;
-        last.quality.unseen.never_enabled = outcome.is_some_and(|it| !it.was_enabled);
-        last.quality.unseen.unprivileged = outcome.and_then(|it| it.unprivileged.clone());
+        last.quality.unseen = UnseenProcesses {
+            protected: last.quality.unseen.protected.take(),
+            unprivileged: outcome.and_then(|it| it.unprivileged.clone()),
+            never_enabled: outcome.is_some_and(|it| !it.was_enabled),
+            ..unseen
+        };
         let counts = outcome.map_or(&[][..], |outcome| &outcome.counts);
         let (covered_event, unsampled) = self.trackers.lifetimes.subject();
         let probes = self
