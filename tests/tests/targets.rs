@@ -277,7 +277,7 @@ fn children_that_ran_before_explain_missing_samples() {
     BufReader::new(output).read_line(&mut ready).unwrap();
     let pid = parent.id().to_string();
     let outcome = session.run(["record", "-d", "0.1", "-p", &pid]);
-    outcome.assert_says(&["the target has a child that already ran", "--name"]);
+    outcome.assert_says(&["the target has a child that already ran", "-p PID,PID"]);
     drop(parent.stdin.take());
     parent.wait().unwrap();
 }

@@ -88,14 +88,14 @@ pub(super) fn left_running(unseen: &UnseenProcesses) -> Option<String> {
 
 /// How many children of the requested processes ran without being sampled, and the remedy.
 pub(super) fn older_children(unseen: &UnseenProcesses) -> Option<String> {
-    let (children, its) = match unseen.older_children {
+    let (children, them) = match unseen.older_children {
         0 => return None,
-        1 => ("a child".to_owned(), "its PID"),
-        more => (format!("{more} children"), "their PIDs"),
+        1 => ("a child".to_owned(), "it"),
+        more => (format!("{more} children"), "them"),
     };
     Some(format!(
-        "the target has {children} that already ran, and -p samples only those that start later; add \
-         {its} to -p, or record all processes of a name (--name)"
+        "the target has {children} that already ran, and only those that start later are sampled; \
+         record {them}, too (-p PID,PID)"
     ))
 }
 
