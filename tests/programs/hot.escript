@@ -1,4 +1,5 @@
 %% Two functions that do all the work, one of them twice as much.
+%% No round is as long as the one before: a period of its own could fit the sampling rate.
 -module(hot).
 -mode(compile).
 
@@ -8,6 +9,9 @@ light(N, Sum) -> light(N - 1, (Sum * 31 + N) rem 65521).
 heavy(0, Sum) -> Sum;
 heavy(N, Sum) -> heavy(N - 1, (Sum * 31 + N) rem 65521).
 
+round(_, Sum) ->
+    N = 50000 + Sum rem 100000,
+    Sum + light(N, 1) + heavy(2 * N, 1).
+
 main(_) ->
-    Rounds = [light(100000, 1) + heavy(200000, 1) || _ <- lists:seq(1, 1000)],
-    io:format("~p~n", [lists:sum(Rounds)]).
+    io:format("~p~n", [lists:foldl(fun round/2, 0, lists:seq(1, 1000))]).

@@ -1,5 +1,6 @@
 <?php
 // Two functions that do all the work, one of them twice as much; prints PHP_INI_SCAN_DIR.
+// No round is as long as the one before: a period of its own could fit the sampling rate.
 function light($rounds) {
     $sum = 1;
     for ($i = 0; $i < $rounds; $i++) $sum = ($sum * 31 + $i) % 65521;
@@ -13,5 +14,8 @@ function heavy($rounds) {
 }
 
 $sum = 0;
-for ($round = 0; $round < 400; $round++) $sum += light(100000) + heavy(100000);
+for ($round = 0; $round < 400; $round++) {
+    $rounds = 50000 + $sum % 100000;
+    $sum += light($rounds) + heavy($rounds);
+}
 echo $sum > 0 ? getenv('PHP_INI_SCAN_DIR') : '', "\n";
