@@ -23,6 +23,8 @@ pub enum Need {
     Cpusets,
     /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
     PlainSampling,
+    /// PHP of the version that prof reads, without thread safety.
+    Php,
     /// The CPU's counters, which CI's kind of machine lacks by nature.
     HardwareCounters,
 }
@@ -49,6 +51,11 @@ impl Need {
             Self::Cgroups => cgroups().is_some(),
             Self::Cpusets => cpusets().is_some(),
             Self::PlainSampling => paranoid().is_some_and(|level| level <= 2),
+            Self::Php => {
+                let version = "echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION, ' ', PHP_ZTS;";
+                let output = Command::new("php").args(["-r", version]).output();
+                output.is_ok_and(|output| output.stdout == b"8.2 0")
+            }
             Self::HardwareCounters => has_hardware_counters(),
         }
     }

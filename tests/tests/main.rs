@@ -32,6 +32,7 @@ mod odd_surroundings;
 mod page;
 mod page_names;
 mod perf_agrees;
+mod php;
 mod pipe;
 mod plain_user;
 mod probes;

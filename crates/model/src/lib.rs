@@ -6,11 +6,11 @@
 mod address;
 mod coverage;
 mod fallback;
+mod interpreted;
 mod module;
 pub mod perf_registers;
 mod probes;
 mod process;
-mod python;
 mod quality;
 mod registers;
 mod settings;
@@ -24,10 +24,10 @@ mod waits;
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use coverage::Coverage;
 pub use fallback::Fallback;
+pub use interpreted::{InterpretedFunction, InterpretedLanguage, InterpretedStacks, MissingFrames};
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use probes::{ProbedPrograms, UnreachedProgram};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
-pub use python::{NoPython, PythonFunction, PythonStacks};
 pub use quality::{
     Losses, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode, UnwindFailure,
 };

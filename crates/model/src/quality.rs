@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
+use crate::interpreted::{InterpretedLanguage, InterpretedStacks};
 use crate::probes::ProbedPrograms;
-use crate::python::PythonStacks;
 use crate::settings::RecordingSettings;
 use crate::stack::StackEnd;
 use crate::unseen::UnseenProcesses;
@@ -37,8 +37,11 @@ pub struct Quality {
     #[serde(alias = "read_back")]
     pub remote_read: u64,
     /// Stacks that evaluate Python code.
-    #[serde(skip_serializing_if = "PythonStacks::are_none")]
-    pub python: PythonStacks,
+    #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
+    pub python: InterpretedStacks,
+    /// Stacks that evaluate PHP code.
+    #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
+    pub php: InterpretedStacks,
     /// Lost samples and stack bytes.
     pub losses: Losses,
     /// Substitutes for what was requested.
@@ -227,6 +230,14 @@ impl Quality {
     /// The most failures that are kept.
     pub const MAX_FAILURES: usize = 1000;
 
+    /// The stacks that evaluate code of interpreters.
+    pub fn interpreted(&self) -> [(InterpretedLanguage, &InterpretedStacks); 2] {
+        [
+            (InterpretedLanguage::Python, &self.python),
+            (InterpretedLanguage::Php, &self.php),
+        ]
+    }
+
     /// Adds the counts of another recording.
     pub fn add(&mut self, other: &Self) {
         add(&mut self.samples, other.samples);
@@ -237,6 +248,7 @@ impl Quality {
         add(&mut self.weights.partial, other.weights.partial);
         add(&mut self.remote_read, other.remote_read);
         self.python.add(&other.python);
+        self.php.add(&other.php);
         self.losses.add(&other.losses);
         self.java |= other.java;
         if let Some(waits) = &other.waits {

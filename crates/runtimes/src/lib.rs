@@ -5,9 +5,18 @@
 //! yields a whole stack or the reason why there is none.
 #![forbid(unsafe_code)]
 
+mod elf;
+mod function_parts;
 pub mod hotspot;
 mod memory;
+mod native;
+pub mod php;
 pub mod python;
 mod read;
+mod stack;
+#[cfg(test)]
+mod testing;
 
 pub use memory::Memory;
+pub use native::NativeStack;
+pub use stack::{Activation, Function, InterpretedFrame, InterpretedStack, Unknown};

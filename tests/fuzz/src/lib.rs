@@ -40,6 +40,7 @@ targets! {
     runtimes::hotspot,
     symbols::kallsyms,
     recorder::maps,
+    runtimes::php,
     profiles::profile,
     runtimes::python,
     recordings::recording,

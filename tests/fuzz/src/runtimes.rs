@@ -2,7 +2,8 @@
 
 use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
-use prof_runtimes::python::{Functions, Interpreter, NativeStack, PythonThread};
+use prof_runtimes::python::{Functions, Interpreter, PythonThread};
+use prof_runtimes::{NativeStack, php};
 
 /// The address of the first byte.
 const BASE: u64 = 0x1_0000;
@@ -48,6 +49,7 @@ pub fn python(bytes: &[u8]) {
         bytes: image,
         is_whole: choice < 0x80,
         registers: &[BASE],
+        instruction_pointer: None,
     };
     let mut functions = Functions::default();
     // The image says of which thread it is, somewhere.
@@ -61,6 +63,35 @@ pub fn python(bytes: &[u8]) {
             continue;
         };
         let Ok(stack) = interpreter.stack(&mut memory, &states, &native, &mut functions) else {
+            continue;
+        };
+        for (number, activation) in stack.activations.iter().enumerate() {
+            assert!(activation.end <= stack.frames.len());
+            assert!(!stack.of_activation(number).is_empty());
+        }
+    }
+}
+
+/// Any bytes as the memory of PHP 8.2, and as the stack of its thread.
+pub fn php(bytes: &[u8]) {
+    const GLOBALS: u64 = BASE - 488;
+    if bytes.is_empty() {
+        return;
+    }
+    let mut memory = Image(bytes);
+    let evaluation = BASE + 64..BASE + 128;
+    let interpreter = php::Interpreter::new(20_220_829, GLOBALS, vec![evaluation]);
+    let native = NativeStack {
+        start: BASE,
+        bytes,
+        is_whole: true,
+        registers: &[BASE],
+        instruction_pointer: Some(BASE),
+    };
+    let mut functions = php::Functions::default();
+    // The second time, functions are known.
+    for _ in 0..2 {
+        let Ok(stack) = interpreter.stack(&mut memory, &native, &mut functions) else {
             continue;
         };
         for (number, activation) in stack.activations.iter().enumerate() {

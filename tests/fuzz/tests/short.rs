@@ -134,6 +134,7 @@ short! {
     hotspot
     kallsyms
     maps
+    php
     profile
     python
     recording

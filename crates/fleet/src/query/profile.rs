@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use prof_model::{BuildId, FileOffset, Module, StackEnd};
+use prof_model::{BuildId, FileOffset, InterpretedLanguage, Module, StackEnd};
 use prof_report::Profile;
 use prof_report::profile::{
     Event, Frame, FrameId, FunctionKind, MissingData, NamedFrame, Sample, StackId, Unit,
@@ -252,11 +252,12 @@ fn nothing(profile: &mut Profile) -> StackId {
 }
 
 fn kind(name: &str) -> FunctionKind {
-    const KINDS: [FunctionKind; 6] = [
+    const KINDS: [FunctionKind; 7] = [
         FunctionKind::User,
         FunctionKind::Kernel,
         FunctionKind::Jit,
-        FunctionKind::Python,
+        FunctionKind::Interpreted(InterpretedLanguage::Python),
+        FunctionKind::Interpreted(InterpretedLanguage::Php),
         FunctionKind::Missing,
         FunctionKind::State,
     ];

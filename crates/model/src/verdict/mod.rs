@@ -1,6 +1,7 @@
 //! The verdict on a recording: is it good, what is wrong with it, and what to do.
 
 mod coverage;
+mod interpreted;
 mod percent;
 mod probes;
 mod remedy;
@@ -14,7 +15,6 @@ use std::iter::once;
 use serde::Serialize;
 
 use self::unseen::{left_running, older_children};
-use crate::python::NoPython;
 use crate::quality::{Losses, Quality};
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::{byte_size, counted};
@@ -132,7 +132,7 @@ impl Verdict {
             let share = share(quality.remote_read, stacks).unwrap_or(0.0);
             summary += &format!(", {} with a tail read from the target", percent(share));
         }
-        summary += &with_python(quality);
+        summary += &interpreted::shown(quality);
         let problems = partial_stacks(quality, stacks)
             .chain(partial_weight(quality, whole))
             .chain(few_samples(quality))
@@ -140,7 +140,7 @@ impl Verdict {
             .chain(coverage(quality))
             .chain(unseen(quality))
             .chain(quality.waits.iter().flat_map(waits))
-            .chain(without_python(quality))
+            .chain(interpreted::missing(quality))
             .chain(probes::unreached(quality))
             .chain(quality.privileged_programs())
             .chain(left_running(&quality.unseen))
@@ -190,7 +190,7 @@ fn grade(quality: &Quality, whole_stacks: f64) -> Grade {
         Grade::Good if probes::misses_much(quality) => Grade::Fair,
         Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
         Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
-        Grade::Good if hides_python(quality) => Grade::Fair,
+        Grade::Good if interpreted::hides_much(quality) => Grade::Fair,
         grade => grade,
     }
 }
@@ -214,45 +214,6 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
                 remedy::ending(Cause::Stack(end), quality)
             )
         })
-}
-
-/// Whether many stacks show the interpreter's functions instead of those of the program.
-fn hides_python(quality: &Quality) -> bool {
-    let python = &quality.python;
-    share(python.known, python.all()).is_some_and(|known| known < Grade::FAIR_WHOLE)
-}
-
-/// The share of the stacks with Python code that has Python frames.
-fn with_python(quality: &Quality) -> String {
-    let python = &quality.python;
-    match share(python.known, python.all()) {
-        Some(known) => format!(
-            ", {} of Python stacks show Python functions",
-            percent(whole_shown(known))
-        ),
-        None => String::new(),
-    }
-}
-
-/// A line for each reason why stacks show only the interpreter's own functions.
-fn without_python(quality: &Quality) -> impl Iterator<Item = String> {
-    let python = &quality.python;
-    let all = python.all();
-    let unknown = python.unknown.iter().filter(|&(_, &count)| count > 0);
-    unknown.map(move |(reason, &count)| {
-        let remedy = match reason {
-            NoPython::Changed | NoPython::Uncertain if hides_python(quality) => {
-                remedy::ending(Cause::LatePython, quality)
-            }
-            _ => String::new(),
-        };
-        format!(
-            "{} ({}) without Python frames: {}{remedy}",
-            counted(count, "stack"),
-            percent(share(count, all).unwrap_or(0.0)),
-            reason.describe()
-        )
-    })
 }
 
 /// The problems of a recording without samples.

@@ -22,8 +22,8 @@ pub(super) enum Cause {
     Throttled,
     /// There are few samples, of all threads or of some.
     FewSamples,
-    /// Frames of Python were read too late.
-    LatePython,
+    /// Frames of an interpreter were read too late.
+    LateInterpreter,
 }
 
 /// What to do about a problem. A remedy that was in force or is impossible is not offered.
@@ -40,7 +40,7 @@ pub(super) enum Remedy {
     FewerSamples(SampledBy),
     MoreSamples(SampledBy),
     Root,
-    /// For frames of Python.
+    /// For frames of interpreters.
     RootOrStops,
     UnwindTables,
     /// For the code of a Java VM.
@@ -107,7 +107,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         ],
         Cause::SlowUnwinding | Cause::Throttled => vec![fewer],
         Cause::FewSamples => vec![Remedy::MoreSamples(quality.sampled_by)],
-        Cause::LatePython => vec![Remedy::RootOrStops],
+        Cause::LateInterpreter => vec![Remedy::RootOrStops],
     }
 }
 
@@ -312,7 +312,7 @@ impl fmt::Display for Remedy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::python::NoPython;
+    use crate::interpreted::MissingFrames;
     use crate::verdict::Verdict;
 
     /// As root by default.
@@ -370,7 +370,7 @@ mod tests {
                 settings.root = root;
             }
             quality.python.known = 1000;
-            quality.python.unknown.insert(NoPython::Changed, late);
+            quality.python.unknown.insert(MissingFrames::Changed, late);
             check(&quality, &[expected]);
         };
         with(10, false, "");

@@ -71,7 +71,7 @@ impl Look {
         match kind {
             FunctionKind::User | FunctionKind::State => Style::new(),
             FunctionKind::Kernel => self.colored(Color::Blue),
-            FunctionKind::Jit | FunctionKind::Python => self.colored(Color::Green),
+            FunctionKind::Jit | FunctionKind::Interpreted(_) => self.colored(Color::Green),
             FunctionKind::Missing => self.colored(Color::Red),
         }
     }
@@ -87,8 +87,8 @@ impl Look {
         let color = match (kind, second) {
             (FunctionKind::Kernel, true) => Color::Cyan,
             (FunctionKind::Kernel, false) => Color::LightCyan,
-            (FunctionKind::Jit | FunctionKind::Python, true) => Color::Green,
-            (FunctionKind::Jit | FunctionKind::Python, false) => Color::LightGreen,
+            (FunctionKind::Jit | FunctionKind::Interpreted(_), true) => Color::Green,
+            (FunctionKind::Jit | FunctionKind::Interpreted(_), false) => Color::LightGreen,
             (FunctionKind::Missing | FunctionKind::State, _) => Color::Gray,
             (FunctionKind::User, true) => Color::Yellow,
             (FunctionKind::User, false) => Color::LightRed,

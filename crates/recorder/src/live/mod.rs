@@ -1,5 +1,5 @@
-//! What only the live target shows, read right after a sample: the tail of its stack, and frames of
-//! Python.
+//! What only the live target shows, read right after a sample: the tail of its stack, and
+//! interpreted frames.
 //!
 //! ```text
 //!   sample ── signal ──> watcher of its CPU ── reads ──> LiveReadings      and the target runs on
@@ -7,15 +7,17 @@
 //!   session: finds an interpreter ──> LiveReadings ──> watchers
 //! ```
 
+pub(crate) mod interpreted;
+pub(crate) mod interpreter;
 pub(crate) mod last_sleep;
-pub(crate) mod python;
 pub(crate) mod readings;
 pub(crate) mod stack_tail;
 
 use std::path::Path;
 
 use prof_perfdata::Record;
-use prof_runtimes::python::Library;
+
+use crate::live::interpreter::Library;
 
 /// Whether a process has mapped a file that may hold an interpreter.
 pub(crate) fn maps_interpreter(record: &Record<'_>) -> bool {

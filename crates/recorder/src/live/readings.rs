@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prof_model::{Pid, Tid};
 use prof_perfdata::Sample;
-use prof_runtimes::python::Interpreter;
 
-use crate::queue::message::{PythonReading, StackTail};
+use crate::live::interpreter::Interpreter;
+use crate::queue::message::{InterpretedReading, StackTail};
 
 /// The interpreters that the session has found, and what was read for samples. All threads of the
 /// recorder share it.
@@ -20,8 +20,8 @@ pub(crate) struct LiveReadings {
 /// What was read for a sample.
 #[derive(Debug, Default)]
 pub(crate) struct LiveReading {
-    /// The Python functions of its thread, if its process runs Python.
-    pub(crate) python: Option<PythonReading>,
+    /// The interpreted functions of its thread, if its process runs an interpreter.
+    pub(crate) interpreted: Option<InterpretedReading>,
     /// The tail of its stack, if its dump is full.
     pub(crate) tail: Option<(StackTail, Vec<u8>)>,
 }
@@ -29,9 +29,12 @@ pub(crate) struct LiveReading {
 impl LiveReading {
     /// Bytes of memory that it uses.
     fn footprint(&self) -> usize {
-        let python = self.python.as_ref().map_or(0, PythonReading::footprint);
+        let interpreted = self
+            .interpreted
+            .as_ref()
+            .map_or(0, InterpretedReading::footprint);
         let tail = self.tail.as_ref().map_or(0, |(_, bytes)| bytes.len());
-        size_of::<Self>() + python + tail
+        size_of::<Self>() + interpreted + tail
     }
 }
 

@@ -20,7 +20,7 @@ use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 use prof_procfs::{Task, ThreadState};
 
 use crate::queue::message::{
-    Content, Message, MessageKind, PythonReading, SampledThread, StackCopy, StackTail,
+    Content, InterpretedReading, Message, MessageKind, SampledThread, StackCopy, StackTail,
 };
 use crate::queue::record_queue::Batch;
 
@@ -28,8 +28,8 @@ use crate::queue::record_queue::Batch;
 pub(crate) struct LiveReads<'a> {
     /// Appends the tail of its stack.
     pub(crate) tail: &'a mut dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail>,
-    /// Reads its Python functions, if it runs any.
-    pub(crate) python: &'a mut dyn FnMut(&SampledThread<'_>) -> Option<PythonReading>,
+    /// Reads its interpreted functions, if it runs any.
+    pub(crate) interpreted: &'a mut dyn FnMut(&SampledThread<'_>) -> Option<InterpretedReading>,
 }
 
 /// Samples blocked threads.
@@ -229,7 +229,7 @@ impl BlockedThreadSampler {
                 stack: &self.stack,
                 is_full: copied == Self::COPIED,
             };
-            (read.python)(&thread)
+            (read.interpreted)(&thread)
         });
         let sample = encode::NewSample {
             mode: CpuMode::User,
@@ -250,7 +250,7 @@ impl BlockedThreadSampler {
             let _ = encode::sample(bytes, attr, &sample);
         });
         if let Some(reading) = reading {
-            batch.push_python(reading);
+            batch.push_interpreted(reading);
         }
         if copied == Self::COPIED {
             let copy = StackCopy {

@@ -11,9 +11,10 @@ pub(crate) struct Feedback {
     pub(crate) other_stacks: u32,
     /// Stacks that needed an early reading: their tails had changed since the sample before.
     pub(crate) changed: u32,
-    /// Stacks with Python: their frames must be read at once.
-    pub(crate) python: u32,
-    /// Waits of Python whose frames nobody has read: the session does, if it knows them in time.
+    /// Stacks with an interpreter: its frames must be read at once.
+    pub(crate) interpreted: u32,
+    /// Waits in interpreters whose frames nobody has read: the session does, if it knows them in
+    /// time.
     pub(crate) unread_waits: u32,
 }
 
@@ -23,7 +24,7 @@ impl Feedback {
         self.deep += other.deep;
         self.other_stacks += other.other_stacks;
         self.changed += other.changed;
-        self.python += other.python;
+        self.interpreted += other.interpreted;
         self.unread_waits += other.unread_waits;
     }
 }

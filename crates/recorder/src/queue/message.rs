@@ -1,8 +1,8 @@
 //! What the reader passes to the session besides the bytes of records.
 
-use prof_model::{NoPython, Pid, Tid, UserRegisters};
+use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
 use prof_perfdata::{Sample, UserStack};
-use prof_runtimes::python::{PythonFrame, PythonStack};
+use prof_runtimes::{InterpretedFrame, InterpretedStack};
 
 /// The kind of an entry of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,16 +101,16 @@ impl<'a> SampledThread<'a> {
     }
 }
 
-/// The Python functions that were read for a sample.
+/// The interpreted functions that were read for a sample.
 #[derive(Debug)]
-pub(crate) struct PythonReading {
-    pub(crate) stack: Result<PythonStack, NoPython>,
+pub(crate) struct InterpretedReading {
+    pub(crate) stack: Result<InterpretedStack, MissingFrames>,
 }
 
-impl PythonReading {
+impl InterpretedReading {
     /// Bytes of memory that it uses.
     pub(crate) fn footprint(&self) -> usize {
         let frames = self.stack.as_ref().map_or(0, |stack| stack.frames.len());
-        size_of::<Self>() + frames * size_of::<PythonFrame>()
+        size_of::<Self>() + frames * size_of::<InterpretedFrame>()
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::queue::feedback::Feedback;
-use crate::queue::message::{Content, Message, PythonReading, StackTail};
+use crate::queue::message::{Content, InterpretedReading, Message, StackTail};
 use crate::queue::pressure::Pressure;
 
 /// The records of one pass over all rings, ring by ring: not yet in the order of time.
@@ -14,8 +14,8 @@ use crate::queue::pressure::Pressure;
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// Python frames, with the indices of the samples that they were read for.
-    python: Vec<(usize, PythonReading)>,
+    /// Interpreted frames, with the indices of the samples that they were read for.
+    interpreted: Vec<(usize, InterpretedReading)>,
     /// The reader's counters, up to the end of this batch.
     pub(crate) counts: ReaderCounts,
     /// When the pass began, by the clock of the records.
@@ -49,8 +49,8 @@ pub(crate) struct BatchEntry<'a> {
     pub(crate) bytes: &'a [u8],
     /// The tail of the sample's stack.
     pub(crate) tail: Option<(StackTail, &'a [u8])>,
-    /// The Python frames of the sample.
-    pub(crate) python: Option<&'a PythonReading>,
+    /// The interpreted frames of the sample.
+    pub(crate) interpreted: Option<&'a InterpretedReading>,
 }
 
 /// The counters of the reader thread.
@@ -106,15 +106,15 @@ impl Batch {
         }
     }
 
-    /// Adds the Python frames of the last sample pushed.
-    pub(crate) fn push_python(&mut self, reading: PythonReading) {
+    /// Adds the interpreted frames of the last sample pushed.
+    pub(crate) fn push_interpreted(&mut self, reading: InterpretedReading) {
         let index = self.entries.len().saturating_sub(1);
-        self.python.push((index, reading));
+        self.interpreted.push((index, reading));
     }
 
-    fn python(&self, index: usize) -> Option<&PythonReading> {
-        let at = self.python.binary_search_by_key(&index, |&(of, _)| of);
-        at.ok().and_then(|at| Some(&self.python.get(at)?.1))
+    fn interpreted(&self, index: usize) -> Option<&InterpretedReading> {
+        let at = self.interpreted.binary_search_by_key(&index, |&(of, _)| of);
+        at.ok().and_then(|at| Some(&self.interpreted.get(at)?.1))
     }
 
     /// The record pushed last.
@@ -142,7 +142,7 @@ impl Batch {
             content: entry.content,
             bytes: bytes(entry.start, entry.length)?,
             tail: entry.tail.and_then(with_bytes),
-            python: self.python(index),
+            interpreted: self.interpreted(index),
         })
     }
 
@@ -153,15 +153,18 @@ impl Batch {
 
     /// Bytes of memory that its records use.
     fn footprint(&self) -> usize {
-        let python = self.python.iter().map(|(_, reading)| reading.footprint());
-        self.bytes.len() + self.entries.len() * size_of::<Entry>() + python.sum::<usize>()
+        let interpreted = self
+            .interpreted
+            .iter()
+            .map(|(_, reading)| reading.footprint());
+        self.bytes.len() + self.entries.len() * size_of::<Entry>() + interpreted.sum::<usize>()
     }
 
     /// Empties it for reuse, with at most `kept` bytes of memory.
     fn clear(&mut self, kept: usize) {
         self.bytes.clear();
         self.entries.clear();
-        self.python.clear();
+        self.interpreted.clear();
         self.rotates = false;
         // One huge pass must not keep its memory forever.
         self.bytes.shrink_to(kept);

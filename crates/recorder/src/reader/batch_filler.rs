@@ -72,7 +72,7 @@ impl BatchFiller<'_> {
         }
         let mut has_waited = false;
         let age = |time| system::monotonic_now().saturating_sub(time);
-        while reading.python.is_none()
+        while reading.interpreted.is_none()
             && (sample.time).is_some_and(|time| age(time) < Self::TO_READ)
         {
             thread::sleep(Self::BETWEEN_LOOKS);
@@ -80,7 +80,7 @@ impl BatchFiller<'_> {
             has_waited = true;
         }
         // A watcher that has no CPU holds up a pass only once: blocked threads are to be read.
-        self.races_watchers = !has_waited || reading.python.is_some();
+        self.races_watchers = !has_waited || reading.interpreted.is_some();
         reading
     }
 
@@ -109,8 +109,8 @@ impl BatchFiller<'_> {
         if let (Some(weight), Some(attr)) = (weight, self.format.attr(sample.event)) {
             attr.set_sample_period(batch.last_mut(), weight);
         }
-        if let Some(reading) = live.python {
-            batch.push_python(reading);
+        if let Some(reading) = live.interpreted {
+            batch.push_interpreted(reading);
         }
         // Under pressure the tail is read later, when the stack is unwound, which is too late for
         // some: those count as truncated or stale, not as cut.

@@ -21,8 +21,8 @@ use prof_perfdata::RecordFormat;
 use crate::error::Error;
 use crate::lifecycle::launch;
 use crate::lifecycle::{RecordingControl, Running};
+use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::last_sleep::LastSleep;
-use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
@@ -66,7 +66,7 @@ struct TargetMemory {
     reads_tails: bool,
     tails: TailReader,
     /// For blocked threads.
-    python: PythonReader,
+    interpreters: InterpreterReader,
 }
 
 /// Whether there are watchers.
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
             earlier: Some(target),
             source,
             target_memory: TargetMemory {
-                python: PythonReader::new(Arc::clone(&live)),
+                interpreters: InterpreterReader::new(Arc::clone(&live)),
                 readings: live,
                 reads_tails: read_tail,
                 tails: TailReader::new(tail_limit),
@@ -270,7 +270,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Starts the watchers, and returns true, unless they run already. If they cannot start, each
-    /// sample wakes this thread for its stack, and stacks lack their Python frames, and are marked.
+    /// sample wakes this thread for its stack, and stacks lack their interpreted frames, and are
+    /// marked.
     fn start_watchers(&mut self) -> bool {
         let WatcherState::NotNeeded(home) = self.watchers else {
             return false;
@@ -311,7 +312,7 @@ impl<'a> Reader<'a> {
             readings,
             reads_tails,
             tails,
-            python,
+            interpreters,
         } = target_memory;
         let has_watchers = watchers.running().is_some();
         tails.begin_pass();
@@ -338,7 +339,7 @@ impl<'a> Reader<'a> {
             let mut read = LiveReads {
                 tail: &mut |copy, out| tails.read(copy, out),
                 // Its next switch shows whether it was blocked until the end of that.
-                python: &mut |thread| python.read(thread, SinceSample::Stopped),
+                interpreted: &mut |thread| interpreters.read(thread, SinceSample::Stopped),
             };
             summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }

@@ -35,7 +35,7 @@ pub(super) struct SleepPlan {
     longest: Duration,
     /// What watchers read meanwhile.
     pub(super) tails: bool,
-    python: bool,
+    interpreted: bool,
 }
 
 impl SleepPlan {
@@ -90,7 +90,7 @@ impl ReaderSleep {
             wants_each: false,
             longest,
             tails: self.policy.reads_tails(reason),
-            python: full < Self::TOO_MANY && self.policy.reads_python(now),
+            interpreted: full < Self::TOO_MANY && self.policy.reads_interpreted(now),
         }
     }
 
@@ -102,7 +102,7 @@ impl ReaderSleep {
         source: &mut Source,
         watchers: Option<&Watchers>,
     ) -> io::Result<Wake> {
-        let watch = watchers.is_some() && (plan.tails || plan.python);
+        let watch = watchers.is_some() && (plan.tails || plan.interpreted);
         // What each sample would wake this thread for, watchers read.
         let each = plan.wants_each || plan.each && !(watch && plan.tails);
         let signals = each && self.policy.can_signal();

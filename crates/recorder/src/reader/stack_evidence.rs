@@ -27,9 +27,9 @@ struct RecentSamples {
     changed: u32,
     /// Of them, those whose stack tails may not be read: no wakeup helps them.
     refused: u32,
-    /// Of them, those with Python.
-    python: u32,
-    /// Of them, waits of Python that no watcher reads.
+    /// Of them, those with an interpreter.
+    interpreted: u32,
+    /// Of them, waits in interpreters that no watcher reads.
     unread_waits: u32,
 }
 
@@ -45,7 +45,7 @@ impl RecentSamples {
             self.other_stacks /= 2;
             self.changed /= 2;
             self.refused /= 2;
-            self.python /= 2;
+            self.interpreted /= 2;
             self.unread_waits /= 2;
         }
     }
@@ -54,7 +54,7 @@ impl RecentSamples {
         self.deep = self.deep.saturating_add(feedback.deep);
         self.other_stacks = self.other_stacks.saturating_add(feedback.other_stacks);
         self.changed = self.changed.saturating_add(feedback.changed);
-        self.python = self.python.saturating_add(feedback.python);
+        self.interpreted = self.interpreted.saturating_add(feedback.interpreted);
         self.unread_waits = self.unread_waits.saturating_add(feedback.unread_waits);
     }
 }
@@ -82,17 +82,17 @@ impl StackEvidence {
         self.recent.learn(feedback);
     }
 
-    /// A process runs Python. Until the session has unwound its samples, any of them may contain
-    /// Python.
-    pub(super) fn expect_python(&mut self) {
-        self.recent.python = self.recent.all;
+    /// A process runs an interpreter. Until the session has unwound its samples, any of them may
+    /// need its frames.
+    pub(super) fn expect_interpreted(&mut self) {
+        self.recent.interpreted = self.recent.all;
     }
 
     /// There are interpreters: if this is new, they ran before they were sampled.
     pub(super) fn have_interpreters(&mut self) {
         if !self.has_interpreters {
             self.has_interpreters = true;
-            self.expect_python();
+            self.expect_interpreted();
         }
     }
 
@@ -124,12 +124,12 @@ impl StackEvidence {
         self.pays(self.recent.other_stacks)
     }
 
-    /// Whether reading Python frames with each sample pays.
-    pub(super) fn have_python(&self) -> bool {
-        self.pays(self.recent.python)
+    /// Whether reading interpreted frames with each sample pays.
+    pub(super) fn have_interpreted(&self) -> bool {
+        self.pays(self.recent.interpreted)
     }
 
-    /// Whether reading waits of Python soon pays.
+    /// Whether reading waits in interpreters soon pays.
     pub(super) fn have_unread_waits(&self) -> bool {
         self.pays(self.recent.unread_waits)
     }

@@ -7,9 +7,9 @@
 //!                                  watcher with each sample             99
 //!   are deeper, do not change      every 5 ms; below 200 Hz as if       2
 //!                                  they changed                         99
-//!   of Python                      as above; a watcher with each        2
+//!   of interpreters                as above; a watcher with each        2
 //!                                  sample                               99
-//!   of waits in Python, if no      every 5 ms, or every 25 ms
+//!   of waits in them, if no        every 5 ms, or every 25 ms
 //!   watcher can read them: the     if there are few
 //!   session does                                                        40
 //! ```
@@ -40,7 +40,7 @@ pub(crate) struct WakeupPolicy {
     poll_interval: Option<Duration>,
     rates: EventRates,
     stacks: StackEvidence,
-    /// When the session last had a wait of Python that no watcher has read.
+    /// When the session last had a wait in an interpreter that no watcher has read.
     last_unread_wait: Option<Instant>,
     /// Whether a thread had blocked by the last pass, or may have.
     has_blocked: bool,
@@ -68,7 +68,7 @@ pub(crate) struct PassSummary {
     pub(crate) full_copies: bool,
     /// Whether processes, threads or mappings changed.
     pub(crate) changes: bool,
-    /// Whether a process has mapped an interpreter of Python.
+    /// Whether a process has mapped an interpreter.
     pub(crate) interpreters: bool,
     /// Samples whose stack tails may not be read.
     pub(crate) refused: u32,
@@ -141,7 +141,8 @@ impl WakeupPolicy {
     const LONG: Duration = Duration::from_millis(500);
     /// The sleep if nothing is sampled.
     const QUIET: Duration = Duration::from_secs(1);
-    /// The sleep if there are waits of Python that no watcher reads, and for how long after one.
+    /// The sleep if there are waits in interpreters that no watcher reads, and for how long after
+    /// one.
     const UNREAD_WAITS: Duration = Duration::from_millis(25);
     const AFTER_UNREAD_WAIT: Duration = Duration::from_secs(2);
 
@@ -169,7 +170,7 @@ impl WakeupPolicy {
             self.changed(now);
         }
         if pass.interpreters {
-            self.stacks.expect_python();
+            self.stacks.expect_interpreted();
         }
     }
 
@@ -234,11 +235,11 @@ impl WakeupPolicy {
         now.duration_since(self.last_sample) >= self.rates.quiet_after
     }
 
-    /// Whether Python frames should be read with each sample.
-    pub(crate) fn reads_python(&self, now: Instant) -> bool {
+    /// Whether interpreted frames should be read with each sample.
+    pub(crate) fn reads_interpreted(&self, now: Instant) -> bool {
         // At the low rates of recordings that run for days, there is a pause after each sample.
         let is_quiet = self.poll_interval.is_none() && self.is_quiet(now);
-        is_quiet || self.stacks.is_at_first() || self.stacks.have_python()
+        is_quiet || self.stacks.is_at_first() || self.stacks.have_interpreted()
     }
 
     /// Whether stack tails should be read with each sample, given the reason for a sleep.
@@ -284,7 +285,7 @@ impl WakeupPolicy {
             && (unknown || changed || other_stacks || self.longest_for_waits(now).is_some())
     }
 
-    /// The longest sleep if the session reads the Python functions of waits: while these last.
+    /// The longest sleep if the session reads the interpreted functions of waits: while these last.
     fn longest_for_waits(&self, now: Instant) -> Option<Duration> {
         let last = self.last_unread_wait.filter(|_| !self.can_signal)?;
         let is_recent = now.duration_since(last) < Self::AFTER_UNREAD_WAIT;
@@ -458,30 +459,30 @@ mod tests {
     }
 
     #[test]
-    fn python_is_read_only_if_it_helps() {
+    fn interpreted_frames_are_read_only_if_it_helps() {
         let mut reader = Reader::new();
-        assert!(reader.policy.reads_python(reader.now));
+        assert!(reader.policy.reads_interpreted(reader.now));
         reader.passes(100, 1, 0, 0);
-        assert!(!reader.policy.reads_python(reader.now));
+        assert!(!reader.policy.reads_interpreted(reader.now));
         let interpreter = PassSummary {
             interpreters: true,
             ..PassSummary::default()
         };
         reader.policy.pass_ended(interpreter, reader.now);
-        assert!(reader.policy.reads_python(reader.now));
+        assert!(reader.policy.reads_interpreted(reader.now));
         reader.passes(100, 100, 0, 0);
-        assert!(!reader.policy.reads_python(reader.now));
-        let python = Feedback {
-            python: 10,
+        assert!(!reader.policy.reads_interpreted(reader.now));
+        let interpreted = Feedback {
+            interpreted: 10,
             ..Feedback::default()
         };
-        reader.policy.learn(python, reader.now);
-        assert!(reader.policy.reads_python(reader.now));
+        reader.policy.learn(interpreted, reader.now);
+        assert!(reader.policy.reads_interpreted(reader.now));
         assert_eq!(reader.pass(1, 0, 0), Sleep::For(millis(500)), "others read");
     }
 
     #[test]
-    fn waits_of_python_that_no_watcher_reads_are_passed_on_soon() {
+    fn waits_of_interpreters_that_no_watcher_reads_are_passed_on_soon() {
         for (unread_waits, expected) in [(0, 500), (1, 25), (10, 5)] {
             let mut reader = Reader::new();
             reader.policy.can_signal = false;

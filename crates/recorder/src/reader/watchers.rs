@@ -16,9 +16,9 @@ use prof_events::{AllowedCpus, CpuRing, RingWatch};
 use prof_model::Tid;
 use prof_perfdata::{Record, RecordFormat, Sample};
 
+use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::last_sleep::LastSleep;
 use crate::live::maps_interpreter;
-use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::queue::message::{SampledThread, StackCopy, StackTail};
@@ -43,7 +43,7 @@ pub(crate) struct WatcherSettings {
     pub(crate) shortest: Duration,
 }
 
-/// What the threads do with a sample besides reading frames of Python.
+/// What the threads do with a sample besides reading interpreted frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WatcherDuty {
     /// Read the tails of stacks.
@@ -142,7 +142,7 @@ impl Shared {
     fn run(&self, mut watch: RingWatch, priority: Priority) {
         let mut readers = Readers {
             sleep: LastSleep::of_this_thread(priority),
-            python: PythonReader::new(Arc::clone(&self.readings)),
+            interpreters: InterpreterReader::new(Arc::clone(&self.readings)),
             tails: TailReader::new(self.settings.tail_limit),
         };
         let mut looked: Option<Instant> = None;
@@ -172,7 +172,7 @@ impl Shared {
                         is_urgent |= self.readings.leave((sample.tid, time), reading);
                     }
                 }
-                // Its process is not known to run Python before this is drained.
+                // Its process is not known to run an interpreter before this is drained.
                 Ok(record) => is_urgent |= maps_interpreter(&record),
                 Err(_) => {}
             });
@@ -189,7 +189,7 @@ impl Shared {
 struct Readers {
     /// Of this thread.
     sleep: LastSleep,
-    python: PythonReader,
+    interpreters: InterpreterReader,
     tails: TailReader,
 }
 
@@ -202,14 +202,14 @@ impl Readers {
             true => SinceSample::Preempted,
             false => SinceSample::MayHaveRun,
         };
-        let python = self.python.read(&thread, since_sample);
+        let interpreted = self.interpreters.read(&thread, since_sample);
         let copy = StackCopy::full(sample).filter(|_| read_tails);
         let tail = copy.and_then(|copy| {
-            let mut bytes = self.python.readings().buffer();
+            let mut bytes = self.interpreters.readings().buffer();
             let tail = self.tails.read(&copy, &mut bytes)?;
             Some((StackTail { is_prompt, ..tail }, bytes))
         });
-        (python.is_some() || tail.is_some()).then_some(LiveReading { python, tail })
+        (interpreted.is_some() || tail.is_some()).then_some(LiveReading { interpreted, tail })
     }
 }
 

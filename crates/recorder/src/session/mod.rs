@@ -3,10 +3,10 @@
 pub(crate) mod allocation;
 pub(crate) mod duplicates;
 pub(crate) mod events;
+pub(crate) mod interpreted;
 pub(crate) mod mappings;
 pub(crate) mod next_periods;
 pub(crate) mod priority;
-pub(crate) mod python;
 pub(crate) mod runtime_finder;
 pub(crate) mod unwind;
 
@@ -40,9 +40,9 @@ use crate::queue::sorter::{PendingRecord, RecordSorter};
 use crate::reader::Outcome;
 use crate::session::duplicates::Duplicates;
 use crate::session::events::SessionEvents;
+use crate::session::interpreted::InterpretedFrames;
 use crate::session::mappings::KnownMappings;
 use crate::session::priority::PriorityBoost;
-use crate::session::python::PythonFrames;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
 use encoder::SampleEncoder;
@@ -55,7 +55,7 @@ pub(crate) struct Session {
     events: SessionEvents,
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
-    python: PythonFrames,
+    interpreted: InterpretedFrames,
     /// The records of [`SyntheticCode`](prof_runtimes::hotspot::SyntheticCode) that are still to be
     /// written.
     synthetic_maps: Vec<u8>,
@@ -115,7 +115,7 @@ impl Session {
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
-            python: PythonFrames::new(live),
+            interpreted: InterpretedFrames::new(live),
             synthetic_maps: Vec::new(),
             mappings: KnownMappings::default(),
             trackers,
@@ -291,7 +291,7 @@ impl Session {
                 }
                 if task.tid == task.pid {
                     self.file_pinner.forget(task.pid);
-                    self.python.forget(task.pid);
+                    self.interpreted.forget(task.pid);
                     self.chain_builder.forget(task.pid);
                 }
             }
@@ -301,7 +301,7 @@ impl Session {
         }
         (self.trackers.lifetimes).follow(&record, &self.mappings.processes);
         self.mappings.follow(&record);
-        self.python.follow(&record, &self.mappings);
+        self.interpreted.follow(&record, &self.mappings);
         (self.trackers.probes).follow(&record, &self.mappings.processes);
         self.output.write(bytes)
     }

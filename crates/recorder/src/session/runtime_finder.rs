@@ -6,7 +6,7 @@ use std::fs::File;
 use prof_model::{ModuleId, Pid};
 use prof_unwinder::Target;
 
-use crate::live::python::Now;
+use crate::live::interpreted::Now;
 use crate::output::mapped_file::open_mapped;
 
 /// Finds runtimes of one kind (`R`), each by what its file says (`L`), and keeps them.

@@ -1,18 +1,18 @@
 //! Samples: unwound, weighed, written.
 
 use prof_events::Weight;
-use prof_model::{AbsoluteAddress, Mapping, NoPython, StackEnd, StackNote};
+use prof_model::{AbsoluteAddress, Mapping, MissingFrames, StackEnd, StackNote};
 use prof_perfdata::{Mmap, Record, Sample, WriteError, encode};
 use prof_runtimes::hotspot::SyntheticCode;
 use prof_unwinder::Target;
 
 use super::Session;
 use super::events::StackWork;
-use super::python;
+use super::interpreted;
 use crate::offcpu::tracker::WaitSample;
 use crate::queue::message::{Content, StackCopy};
 use crate::queue::record_queue::BatchEntry;
-use crate::stack_outcome::StackOutcome;
+use crate::stack_outcome::{InterpretedOutcome, StackOutcome};
 
 impl Session {
     pub(super) fn sample(
@@ -108,7 +108,7 @@ impl Session {
         if unwound.has_synthetic_code {
             self.map_synthetic_code(sample);
         }
-        let python = self.add_python(sample, entry, &mut note);
+        let interpreted = self.add_interpreted(sample, entry, &mut note);
         self.mark(sample);
         let stop = (self.mappings).stop(sample, &self.encoder.chain, note.end);
         let attr = self.events.attr(sample.event)?;
@@ -117,16 +117,20 @@ impl Session {
             self.statistics.quality.losses.malformed += 1;
             return None;
         }
-        Some(StackOutcome { note, python, stop })
+        Some(StackOutcome {
+            note,
+            interpreted,
+            stop,
+        })
     }
 
-    /// Adds Python frames to the current chain, and the records that must come before it.
-    fn add_python(
+    /// Adds interpreted frames to the current chain, and the records that must come before it.
+    fn add_interpreted(
         &mut self,
         sample: &Sample<'_>,
         entry: BatchEntry<'_>,
         note: &mut StackNote,
-    ) -> Option<Result<(), NoPython>> {
+    ) -> Option<InterpretedOutcome> {
         let process = self.mappings.processes.shared(sample.pid)?;
         let target = Target {
             pid: sample.pid,
@@ -135,12 +139,15 @@ impl Session {
         };
         let is_blocked = matches!(entry.content, Content::BlockedSample { .. });
         let chain = &mut self.encoder.chain;
-        let added = self.python.add(&target, entry.python, chain, note)?;
-        if !is_blocked && added != Err(NoPython::UnknownVersion) {
-            self.feedback.python += 1;
+        let added = self
+            .interpreted
+            .add(&target, entry.interpreted, chain, note)?;
+        if !is_blocked && added.1 != Err(MissingFrames::UnknownVersion) {
+            self.feedback.interpreted += 1;
         }
         let attr = self.events.first_attr()?;
-        self.python.map(sample, chain, attr, &mut self.mappings);
+        self.interpreted
+            .map(sample, chain, attr, &mut self.mappings);
         Some(added)
     }
 
@@ -161,19 +168,19 @@ impl Session {
         }
         let mmap = Mmap {
             length: SyntheticCode::LENGTH,
-            ..python::mmap(sample, start, "//anon")
+            ..interpreted::mmap(sample, start, "//anon")
         };
         // The path is short.
         let _ = encode::mmap2(&mut self.synthetic_maps, attr, &mmap);
         self.mappings.follow(&Record::Mmap(mmap));
     }
 
-    /// Writes the records of Python functions, and of `SyntheticCode`, before the first sample that
-    /// has them.
+    /// Writes the records of interpreted functions, and of `SyntheticCode`, before the first sample
+    /// that has them.
     pub(super) fn write_maps(&mut self) -> Result<(), WriteError> {
         let synthetic = std::mem::take(&mut self.synthetic_maps);
-        let python = self.python.take_maps().unwrap_or_default();
-        for maps in [python, synthetic] {
+        let interpreted = self.interpreted.take_maps().unwrap_or_default();
+        for maps in [interpreted, synthetic] {
             if !maps.is_empty() {
                 self.output.write(&maps)?;
             }

@@ -46,7 +46,7 @@ impl Session {
             }
             append(&mut out, attr, record);
             self.mappings.follow(record);
-            self.python.follow(record, &self.mappings);
+            self.interpreted.follow(record, &self.mappings);
             (self.trackers.probes).follow(record, &self.mappings.processes);
         });
         self.output.write(&out)

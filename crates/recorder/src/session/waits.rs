@@ -1,18 +1,18 @@
 //! Waits: begun, seen and written.
 
 use prof_events::{Weight, system};
-use prof_model::{NoPython, Pid, StackEnd, Tid};
+use prof_model::{MissingFrames, Pid, StackEnd, Tid};
 use prof_perfdata::{CpuMode, Sample, Stamp, Switch, WriteError, context, encode};
 
 use super::Session;
-use super::python::late::UnreadWaits;
+use super::interpreted::late::UnreadWaits;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::offcpu::tracker::{OffCpuTracker, UnseenWait, WaitSample};
 use crate::queue::message::{Message, MessageKind};
 use crate::queue::record_queue::BatchEntry;
 use crate::stack_outcome::StackOutcome;
 
-/// The waits of threads, and those of them that lack their Python functions.
+/// The waits of threads, and those of them that lack their interpreted functions.
 #[derive(Debug, Default)]
 pub(super) struct SessionWaits {
     pub(super) tracker: OffCpuTracker,
@@ -20,10 +20,11 @@ pub(super) struct SessionWaits {
 }
 
 impl SessionWaits {
-    /// A thread leaves its CPU, and this is the kernel's sample of that. Returns whether its Python
-    /// functions are still to be read.
+    /// A thread leaves its CPU, and this is the kernel's sample of that. Returns whether its
+    /// interpreted functions are still to be read.
     pub(super) fn leave(&mut self, tid: Tid, time: u64, sample: WaitSample<'_>) -> bool {
-        let is_unread = sample.outcome.python == Some(Err(NoPython::NotRead));
+        let interpreted = sample.outcome.interpreted;
+        let is_unread = interpreted.is_some_and(|(_, it)| it == Err(MissingFrames::NotRead));
         self.tracker.leave(tid, time, sample);
         if is_unread {
             self.unread.begin(tid);
@@ -31,8 +32,8 @@ impl SessionWaits {
         is_unread
     }
 
-    /// The thread that has just left was preempted. Returns whether its Python functions were to be
-    /// read.
+    /// The thread that has just left was preempted. Returns whether its interpreted functions were
+    /// to be read.
     fn preempted(&mut self, tid: Tid, time: u64) -> bool {
         self.tracker.preempted(tid, time);
         self.unread.end(tid)
@@ -62,14 +63,14 @@ impl Session {
         if !self.waits.tracker.is_in_time(sample.tid, since) {
             return;
         }
-        // Of a thread that waited before its process was known to run Python.
-        let now = match entry.python {
+        // Of a thread that waited before its process was known to run an interpreter.
+        let now = match entry.interpreted {
             None => self.read_blocked(sample),
             Some(_) => None,
         };
         let complete = now.as_ref().map_or(0, |_| system::monotonic_now());
         let entry = BatchEntry {
-            python: entry.python.or(now.as_ref()),
+            interpreted: entry.interpreted.or(now.as_ref()),
             ..entry
         };
         if let Some(outcome) = self.unwind(sample, 0, Weight::Blocked, entry) {

@@ -183,7 +183,7 @@ impl Source {
         }
     }
 
-    /// Where to store Python frames: the tracing thread does that, if there is one.
+    /// Where to store interpreted frames: the tracing thread does that, if there is one.
     pub(crate) fn live_readings(&self) -> Arc<LiveReadings> {
         match self {
             Self::Rings(_) => Arc::default(),

@@ -41,7 +41,7 @@ use stacks::stack_check::{Opinion, StackChecks};
 pub struct LoadOptions {
     /// The use of copies of stacks that the file may hold.
     pub stack_copies: StackCopies,
-    /// Keeps the interpreter's own functions among those of Python programs.
+    /// Keeps the interpreter's own functions among those of the program.
     pub native: bool,
     /// Receives the progress, for recordings of prof and perf.
     pub progress: Option<Arc<LoadProgress>>,

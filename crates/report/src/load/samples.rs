@@ -7,7 +7,7 @@ use super::counts::Counts;
 use super::events::{self, EventTraits};
 use super::stacks::chain::Chain;
 use super::stacks::intern::{Interner, Owner};
-use super::stacks::python::fold_interpreter;
+use super::stacks::interpreted::fold_interpreter;
 use super::stacks::skipped_callers::SkippedCallers;
 use super::weights::corrections::Corrections;
 use super::weights::groups::Groups;
@@ -20,7 +20,7 @@ pub(super) struct Collector {
     pub(super) traits: EventTraits,
     pub(super) interner: Interner,
     pub(super) counts: Counts,
-    /// Keeps the interpreter's own functions among those of Python programs.
+    /// Keeps the interpreter's own functions among those of the program.
     native: bool,
     /// The recorder unwound stacks, which may go on by frame pointers further out.
     unwinds: bool,

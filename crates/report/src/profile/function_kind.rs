@@ -1,5 +1,7 @@
 //! Kinds of code.
 
+use prof_model::InterpretedLanguage;
+
 /// The kind of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FunctionKind {
@@ -9,8 +11,8 @@ pub enum FunctionKind {
     Kernel,
     /// Made at run time.
     Jit,
-    /// A function of a Python program, which its interpreter runs.
-    Python,
+    /// A function that an interpreter of this language runs.
+    Interpreted(InterpretedLanguage),
     /// Not a function: frames that are missing.
     Missing,
     /// Not a function: a state of the thread, as a root in a view of several states.
@@ -18,13 +20,15 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// One word, as formats have it: `user`, `kernel`, `jit`, `python`, `missing`, `state`.
+    /// One word, as formats have it: `user`, `kernel`, `jit`, `python`, `php`, `missing`,
+    /// `state`.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Kernel => "kernel",
             Self::Jit => "jit",
-            Self::Python => "python",
+            Self::Interpreted(InterpretedLanguage::Python) => "python",
+            Self::Interpreted(InterpretedLanguage::Php) => "php",
             Self::Missing => "missing",
             Self::State => "state",
         }

@@ -1,6 +1,6 @@
 //! Which language a function is written in.
 
-use prof_model::Pid;
+use prof_model::{InterpretedLanguage, Pid};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Function, FunctionId, FunctionKind, JIT, SymbolizedProfile};
@@ -200,7 +200,8 @@ impl Languages {
         };
         let languages = functions.iter().zip(&hints);
         let languages = languages.map(|(function, hint)| match function.kind {
-            FunctionKind::Python => Some(Language::Python),
+            FunctionKind::Interpreted(InterpretedLanguage::Python) => Some(Language::Python),
+            FunctionKind::Interpreted(InterpretedLanguage::Php) => Some(Language::Php),
             FunctionKind::Jit if &*function.name == JIT => None,
             FunctionKind::Jit => Language::of_jit_name(&function.name).or(hint.language),
             FunctionKind::User if function.is_unnamed() => None,

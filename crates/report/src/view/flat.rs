@@ -192,7 +192,7 @@ impl Waits {
                     FunctionKind::State => waits |= &*symbolized[function].name == OFF_CPU,
                     FunctionKind::Kernel if waits => owner = user,
                     FunctionKind::Kernel | FunctionKind::Missing => {}
-                    FunctionKind::User | FunctionKind::Jit | FunctionKind::Python => {
+                    FunctionKind::User | FunctionKind::Jit | FunctionKind::Interpreted(_) => {
                         user = Some(function)
                     }
                 }

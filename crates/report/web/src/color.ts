@@ -25,7 +25,7 @@ const BY_KIND: Record<(typeof KINDS)[number], [label: string, Color]> = {
   user: ['no name', [30, 10, 68]],
   kernel: ['kernel', [326, 45, 66]],
   jit: ['run-time code', [56, 80, 60]],
-  python: ['Python', BY_LANGUAGE.Python!],
+  interpreted: ['interpreted', BY_LANGUAGE.Python!],
   missing: ['missing', [0, 0, 78]],
   state: ['state', [210, 30, 75]],
 };
@@ -39,7 +39,7 @@ function category(profile: Profile, id: number): [label: string, Color] {
 /** Whether it is the code of programs. */
 function isOfProgram(profile: Profile, id: number): boolean {
   const kind = KINDS[profile.functionKind[id]!];
-  return kind === 'user' || kind === 'jit' || kind === 'python';
+  return kind === 'user' || kind === 'jit' || kind === 'interpreted';
 }
 
 /** By rank among the modules with most functions; the last is for all others. */

@@ -108,7 +108,7 @@ interface Head {
 }
 
 /** Kinds of functions, in the order of their numbers in the column `function_kind`. */
-export const KINDS = ['user', 'kernel', 'jit', 'python', 'missing', 'state'] as const;
+export const KINDS = ['user', 'kernel', 'jit', 'interpreted', 'missing', 'state'] as const;
 export const KERNEL_KIND = KINDS.indexOf('kernel');
 /** From here on, kinds are not functions: missing stacks, and states. */
 export const MISSING_KIND = KINDS.indexOf('missing');

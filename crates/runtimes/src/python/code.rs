@@ -9,26 +9,7 @@ use rustc_hash::FxHashMap;
 use super::layout::{CODE_SIZE, Instruction, Instructions, PythonLayout};
 use super::lines::CodeLine;
 use crate::read::{word, word_at};
-
-/// A Python function.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Function {
-    /// Its qualified name.
-    pub name: String,
-    /// The source file, as the interpreter knows it.
-    pub file: String,
-    /// The first line in it.
-    pub first_line: u32,
-}
-
-/// A running Python function.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PythonFrame {
-    /// The function.
-    pub function: Arc<Function>,
-    /// The current line in it, if known.
-    pub line: Option<u32>,
-}
+use crate::stack::{Function, InterpretedFrame};
 
 /// The code objects of a process that were read.
 #[derive(Debug, Default)]
@@ -143,7 +124,7 @@ impl Functions {
         layout: &PythonLayout,
         address: u64,
         instruction: u64,
-    ) -> Option<PythonFrame> {
+    ) -> Option<InterpretedFrame> {
         match self.known.get_mut(&address) {
             Some(known) if known.stack == self.stack => {}
             Some(known) => {
@@ -170,7 +151,7 @@ impl Functions {
         if !(start.checked_sub(2)?..end).contains(&instruction) {
             return None;
         }
-        Some(PythonFrame {
+        Some(InterpretedFrame {
             function: Arc::clone(&code.function),
             line: code.line(instruction.saturating_sub(start) / 2),
         })
@@ -180,13 +161,6 @@ impl Functions {
     pub(super) fn instructions(&self, code: u64) -> Option<Range<u64>> {
         let (start, end) = self.known.get(&code)?.instructions;
         Some(start..end)
-    }
-}
-
-impl Function {
-    /// Whether it is an internal one, between a class and its `__init__`.
-    pub(super) fn is_shim(&self) -> bool {
-        self.first_line == 0 && self.name == self.file
     }
 }
 

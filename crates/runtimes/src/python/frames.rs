@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use crate::Memory;
 
-use super::code::{Functions, PythonFrame};
+use super::code::Functions;
 use super::layout::{Entry, FrameLayout, Instruction, OWNED_BY_INTERPRETER, PythonLayout};
-use super::native::NativeStack;
 use super::threads::{PythonThread, ThreadStates};
 use super::versions::layout_of;
-use crate::read::word_at;
+use crate::native::NativeStack;
+use crate::read::{Block, word_at};
+use crate::stack::{Function, InterpretedStack, Unknown};
 
 /// An interpreter in a process.
 #[derive(Clone, Debug)]
@@ -18,39 +19,6 @@ pub struct Interpreter {
     /// `None` if the version is unknown.
     layout: Option<PythonLayout>,
     evaluation: Vec<Range<u64>>,
-}
-
-/// The Python frames of a thread, innermost first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PythonStack {
-    /// All frames; those of an activation come after those of its callee.
-    pub frames: Vec<PythonFrame>,
-    /// The activations of the evaluation loop.
-    pub activations: Vec<Activation>,
-    /// The addresses of the innermost frame's instructions.
-    pub instructions: Range<u64>,
-}
-
-/// One activation of the evaluation loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Activation {
-    /// The address of its anchor on the native stack.
-    pub anchor: u64,
-    /// The end of its frames in [`PythonStack::frames`].
-    pub end: usize,
-}
-
-/// Why the Python frames are unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unknown {
-    /// The version is unknown.
-    Version,
-    /// No thread state is that of the thread.
-    NoThread,
-    /// The chain of frames is broken, or its objects are not frames.
-    Inconsistent,
-    /// More frames than are read.
-    TooDeep,
 }
 
 impl Interpreter {
@@ -114,7 +82,7 @@ impl Interpreter {
         states: &ThreadStates,
         native: &NativeStack<'_>,
         functions: &mut Functions,
-    ) -> Result<PythonStack, Unknown> {
+    ) -> Result<InterpretedStack, Unknown> {
         let layout = self.layout.as_ref().ok_or(Unknown::Version)?;
         functions.begin();
         let stack = Self::assemble(layout, memory, states, native, functions);
@@ -131,7 +99,7 @@ impl Interpreter {
         states: &ThreadStates,
         native: &NativeStack<'_>,
         functions: &mut Functions,
-    ) -> Result<PythonStack, Unknown> {
+    ) -> Result<InterpretedStack, Unknown> {
         let mut stacks = Vec::new();
         for &state in &states.addresses {
             let mut stack = stack_of(layout, memory, state, functions)?;
@@ -156,16 +124,17 @@ fn stack_of(
     memory: &mut impl Memory,
     state: u64,
     functions: &mut Functions,
-) -> Result<PythonStack, Unknown> {
+) -> Result<InterpretedStack, Unknown> {
     let current = layout.current(memory, state);
     let (mut address, mut cframe) = current.ok_or(Unknown::Inconsistent)?;
-    let mut stack = PythonStack::default();
+    let mut stack = InterpretedStack::default();
     let mut block = Block::default();
     for _ in 0..Interpreter::FRAMES {
         if address == 0 {
             return stack.closed();
         }
-        let frame = block.frame(memory, address, &layout.frame);
+        let bytes = block.bytes(memory, address, layout.frame.size);
+        let frame = bytes.and_then(|bytes| Frame::of(bytes, &layout.frame));
         let frame = frame.ok_or(Unknown::Inconsistent)?;
         if layout.entry == Entry::OnStack && frame.owner == OWNED_BY_INTERPRETER {
             stack.close(address)?;
@@ -173,7 +142,7 @@ fn stack_of(
         } else {
             let python = functions.frame(memory, layout, frame.code, frame.instruction);
             let python = python.ok_or(Unknown::Inconsistent)?;
-            if !python.function.is_shim() {
+            if !is_shim(&python.function) {
                 if stack.frames.is_empty() {
                     let instructions = functions.instructions(frame.code);
                     stack.instructions = instructions.ok_or(Unknown::Inconsistent)?;
@@ -195,68 +164,9 @@ fn stack_of(
     Err(Unknown::TooDeep)
 }
 
-impl PythonStack {
-    /// Completes the frames of an activation.
-    fn close(&mut self, anchor: u64) -> Result<(), Unknown> {
-        let last = self.activations.last();
-        // A stack grows down.
-        match last.is_some_and(|last| last.anchor >= anchor) {
-            true => Err(Unknown::Inconsistent),
-            false => self.end_activation(anchor),
-        }
-    }
-
-    fn end_activation(&mut self, anchor: u64) -> Result<(), Unknown> {
-        let begin = self.activations.last().map_or(0, |last| last.end);
-        let end = self.frames.len();
-        // An activation without a frame begins or ends.
-        if begin >= end {
-            return Err(Unknown::Inconsistent);
-        }
-        self.activations.push(Activation { anchor, end });
-        Ok(())
-    }
-
-    /// Replaces anchors that are addresses of frames by the addresses of words that point to them.
-    fn place(&mut self, native: &NativeStack<'_>) -> Result<(), Unknown> {
-        let frames = self.activations.iter().map(|it| it.anchor);
-        let places = native.find(frames).ok_or(Unknown::Inconsistent)?;
-        for (activation, place) in self.activations.iter_mut().zip(places) {
-            activation.anchor = place;
-        }
-        Ok(())
-    }
-
-    /// Adds the stack that called this one.
-    fn append(&mut self, outer: Self) -> Result<(), Unknown> {
-        let inner = self.frames.len();
-        self.frames.extend(outer.frames);
-        for Activation { anchor, end } in outer.activations {
-            let last = self.activations.last();
-            if last.is_some_and(|last| last.anchor >= anchor) {
-                return Err(Unknown::Inconsistent);
-            }
-            let end = inner + end;
-            self.activations.push(Activation { anchor, end });
-        }
-        Ok(())
-    }
-
-    /// The stack, if all frames belong to an activation.
-    fn closed(self) -> Result<Self, Unknown> {
-        match self.activations.last().map_or(0, |last| last.end) == self.frames.len() {
-            true => Ok(self),
-            false => Err(Unknown::Inconsistent),
-        }
-    }
-
-    /// The frames of the activation with this index.
-    pub fn of_activation(&self, number: usize) -> &[PythonFrame] {
-        let end = |number: usize| self.activations.get(number).map(|it| it.end);
-        let start = number.checked_sub(1).and_then(end).unwrap_or(0);
-        let end = end(number).unwrap_or(start);
-        self.frames.get(start..end).unwrap_or_default()
-    }
+/// Whether it is an internal function, between a class and its `__init__`.
+fn is_shim(function: &Function) -> bool {
+    function.first_line == 0 && function.name == function.file
 }
 
 /// The fields read from a frame.
@@ -266,40 +176,6 @@ struct Frame {
     instruction: u64,
     owner: u8,
     is_entry: bool,
-}
-
-/// Frames are consecutive in larger blocks of memory, the callers at lower addresses.
-#[derive(Default)]
-struct Block {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Block {
-    const SIZE: u64 = 4096;
-
-    fn frame(
-        &mut self,
-        memory: &mut impl Memory,
-        address: u64,
-        layout: &FrameLayout,
-    ) -> Option<Frame> {
-        if let Some(frame) = self.find(address, layout) {
-            return Some(frame);
-        }
-        let page = address & !(Self::SIZE - 1);
-        let length = (address - page) as usize + layout.size;
-        self.bytes.resize(length, 0);
-        self.start = page;
-        let count = memory.read(page, &mut self.bytes);
-        self.bytes.truncate(count);
-        self.find(address, layout)
-    }
-
-    fn find(&self, address: u64, layout: &FrameLayout) -> Option<Frame> {
-        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
-        Frame::of(self.bytes.get(at..)?.get(..layout.size)?, layout)
-    }
 }
 
 impl Frame {
@@ -318,30 +194,11 @@ impl Frame {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::super::versions::{V3_8, V3_11, V3_12};
     use super::*;
-
-    /// Memory of a program, by pages.
-    #[derive(Default)]
-    struct Pages(HashMap<u64, Vec<u8>>);
+    use crate::testing::Pages;
 
     impl Pages {
-        const SIZE: u64 = 4096;
-
-        fn write(&mut self, address: u64, bytes: &[u8]) {
-            for (address, &byte) in (address..).zip(bytes) {
-                let page = self.0.entry(address / Self::SIZE);
-                let page = page.or_insert_with(|| vec![0; Self::SIZE as usize]);
-                page[(address % Self::SIZE) as usize] = byte;
-            }
-        }
-
-        fn word(&mut self, address: u64, value: u64) {
-            self.write(address, &value.to_le_bytes());
-        }
-
         fn text(&mut self, address: u64, text: &str) {
             self.word(address + 16, text.len() as u64);
             // Of one byte each, compact, ASCII.
@@ -384,21 +241,6 @@ mod tests {
         }
     }
 
-    impl Memory for Pages {
-        fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
-            for (count, byte) in buffer.iter_mut().enumerate() {
-                let Some(at) = address.checked_add(count as u64) else {
-                    return count;
-                };
-                match self.0.get(&(at / Self::SIZE)) {
-                    Some(page) => *byte = page[(at % Self::SIZE) as usize],
-                    None => return count,
-                }
-            }
-            buffer.len()
-        }
-    }
-
     const RUNTIME: u64 = 0x1000;
     const THREAD: u64 = 0x3000;
     const THREAD_77: PythonThread = PythonThread {
@@ -411,6 +253,7 @@ mod tests {
         bytes: &[],
         is_whole: true,
         registers: &[],
+        instruction_pointer: None,
     };
 
     fn interpreter(layout: PythonLayout) -> Interpreter {
@@ -580,7 +423,8 @@ mod tests {
             let states = interpreter.thread_states(&mut memory, &THREAD_77, None);
             let states = states.expect("the main thread");
             let stack = interpreter.stack(&mut memory, &states, &native, &mut functions);
-            let lines = |it: &PythonStack| it.frames.iter().map(|it| it.line).collect::<Vec<_>>();
+            let lines =
+                |it: &InterpretedStack| it.frames.iter().map(|it| it.line).collect::<Vec<_>>();
             if let Ok(stack) = &stack {
                 assert_eq!(lines(stack), [Some(8), Some(7)]);
                 assert_eq!(stack.of_activation(1).len(), 1);

@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use object::ReadCache;
 
-use super::elf::Elf;
 use super::frames::Interpreter;
-use super::parts;
-use crate::Memory;
+use crate::elf::{self, Elf, Segments};
+use crate::{Memory, function_parts};
 
 /// A file that contains an interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
@@ -20,8 +19,7 @@ pub struct Library {
     runtime: Option<u64>,
     /// The addresses of the evaluation loop.
     evaluation: Vec<Range<u64>>,
-    /// Start, length and address of the segments mapped from the file.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Segments,
 }
 
 impl Library {
@@ -57,10 +55,10 @@ impl Library {
                 version: None,
                 runtime: None,
                 evaluation: before_3_6,
-                segments: elf.segments().collect(),
+                segments: elf.mapped(),
             });
         }
-        let evaluation = parts::with_unnamed(&elf, evaluation);
+        let evaluation = function_parts::with_unnamed(&elf, evaluation);
         let version = version.and_then(|address| {
             let bytes = elf.at(address..address.saturating_add(8))?;
             u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
@@ -68,12 +66,12 @@ impl Library {
         // Otherwise the code of the loop is unknown.
         let version = version
             .or(oldest)
-            .filter(|_| parts::dispatch(&elf, &evaluation));
+            .filter(|_| function_parts::dispatch(&elf, &evaluation));
         Some(Self {
             version,
             runtime,
             evaluation,
-            segments: elf.segments().collect(),
+            segments: elf.mapped(),
         })
     }
 
@@ -85,16 +83,8 @@ impl Library {
         file_offset: u64,
         memory: &mut impl Memory,
     ) -> Option<Interpreter> {
-        const PAGE: u64 = 4096;
-        let mut segments = self.segments.iter();
-        let &(offset, _, address) = segments.find(|&&(offset, length, _)| {
-            (offset & !(PAGE - 1)..offset.saturating_add(length)).contains(&file_offset)
-        })?;
-        let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
-        let bias = start.wrapping_sub(mapped);
-        let place =
-            |range: &Range<u64>| bias.wrapping_add(range.start)..bias.wrapping_add(range.end);
-        let evaluation = self.evaluation.iter().map(place).collect();
+        let bias = self.segments.bias(start, file_offset)?;
+        let evaluation = elf::moved(&self.evaluation, bias);
         let (Some(version), Some(runtime)) = (self.version, self.runtime) else {
             return Some(Interpreter::unknown(evaluation));
         };

@@ -18,19 +18,15 @@
 //! frame that points to its frame object.
 
 mod code;
-mod elf;
 mod frames;
 mod layout;
 mod library;
 mod lines;
-mod native;
-mod parts;
 mod published;
 mod threads;
 mod versions;
 
-pub use code::{Function, Functions, PythonFrame};
-pub use frames::{Activation, Interpreter, PythonStack, Unknown};
+pub use code::Functions;
+pub use frames::Interpreter;
 pub use library::Library;
-pub use native::NativeStack;
 pub use threads::{PythonThread, ThreadStates};

@@ -5,7 +5,7 @@ mod unwind_failures;
 
 use std::collections::HashMap;
 
-use prof_model::{Modules, Pid, Quality};
+use prof_model::{InterpretedLanguage, Modules, Pid, Quality};
 use prof_perfdata::{Record, Sample};
 
 use crate::output::file_summary::FileSummary;
@@ -61,12 +61,20 @@ impl Statistics {
 
     /// Counts a written sample, and the outcome of its stack.
     pub(super) fn count_sample(&mut self, outcome: StackOutcome) {
-        let StackOutcome { note, python, stop } = outcome;
+        let StackOutcome {
+            note,
+            interpreted,
+            stop,
+        } = outcome;
         self.quality.samples += 1;
         self.quality.count_stack(note.end);
         self.quality.remote_read += u64::from(note.remote_read > 0);
-        if let Some(added) = python {
-            self.quality.python.count(added);
+        if let Some((language, added)) = interpreted {
+            let quality = &mut self.quality;
+            match language {
+                InterpretedLanguage::Python => quality.python.count(added),
+                InterpretedLanguage::Php => quality.php.count(added),
+            }
         }
         if let Some(stop) = stop {
             self.failures.count(stop);

@@ -7,7 +7,7 @@ use prof_model::Pid;
 use prof_runtimes::hotspot::{Frames, HotSpot, Library};
 use prof_unwinder::{JitCode, JitFrames, Target};
 
-use crate::live::python::Now;
+use crate::live::interpreted::Now;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 
 /// The virtual machines of processes.

@@ -34,7 +34,7 @@ use prof_procfs::settings::setting;
 use prof_procfs::{Status, Task};
 
 use crate::error::Error;
-use crate::live::python::PythonReader;
+use crate::live::interpreted::InterpreterReader;
 use crate::live::readings::LiveReadings;
 use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
@@ -51,7 +51,7 @@ pub(crate) struct PtraceSampler {
     /// Other descriptors that end a wait.
     watched: Vec<(RawFd, OwnedFd)>,
     arrivals: PipeReader,
-    python: Arc<LiveReadings>,
+    readings: Arc<LiveReadings>,
     tracing: Option<Tracing>,
     drained: Vec<u8>,
 }
@@ -163,7 +163,7 @@ impl PtraceSampler {
             }),
             watched: Vec::new(),
             arrivals,
-            python: Arc::default(),
+            readings: Arc::default(),
             tracing: None,
             drained: Vec::new(),
         })
@@ -173,9 +173,9 @@ impl PtraceSampler {
         &self.opened
     }
 
-    /// Where the tracing thread stores Python frames.
+    /// Where the tracing thread stores interpreted frames.
     pub(crate) fn live_readings(&self) -> Arc<LiveReadings> {
-        Arc::clone(&self.python)
+        Arc::clone(&self.readings)
     }
 
     /// Starts to trace the targets, or a command that waits to exec.
@@ -196,7 +196,7 @@ impl PtraceSampler {
         let (attr, threads) = (self.attr.clone(), self.threads.clone());
         let shared = Arc::clone(&self.shared);
         let hertz = self.hertz;
-        let python = PythonReader::new(Arc::clone(&self.python));
+        let interpreters = InterpreterReader::new(Arc::clone(&self.readings));
         let (seized, is_seized) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("tracer".into())
@@ -206,7 +206,7 @@ impl PtraceSampler {
                     Threads::UntilExec(tid) => Some(*tid),
                     _ => None,
                 };
-                let builder = RecordBuilder::new(attr, python);
+                let builder = RecordBuilder::new(attr, interpreters);
                 let mut tracees = Tracees::new(Tracer::new(spared), builder, hertz, stacks);
                 let result = seize(&mut tracees, &threads);
                 let go = result.is_ok();

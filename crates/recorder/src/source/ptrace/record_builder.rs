@@ -10,16 +10,16 @@ use prof_model::{Pid, Tid, UserRegisters};
 use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 
 use super::PtraceSampler;
-use crate::live::python::{PythonReader, SinceSample};
+use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::readings::LiveReading;
 use crate::output::synthesize::{self, BuildIds, MappingKey};
-use crate::queue::message::{PythonReading, SampledThread};
+use crate::queue::message::{InterpretedReading, SampledThread};
 
 /// Encodes records for the session, which treats them like those of a ring.
 #[derive(Debug)]
 pub(super) struct RecordBuilder {
     attr: Attr,
-    python: PythonReader,
+    interpreters: InterpreterReader,
     /// Records that were not taken yet.
     pub(super) out: Vec<u8>,
     /// The name of a program that runs without its privileges.
@@ -38,15 +38,15 @@ pub(super) struct ThreadSample<'a> {
     /// Callers by frame pointers, after their marker.
     pub(super) chain: &'a [u64],
     pub(super) stack: &'a [u8],
-    /// The Python functions that it runs, if any.
-    pub(super) python: Option<PythonReading>,
+    /// The interpreted functions that it runs, if any.
+    pub(super) interpreted: Option<InterpretedReading>,
 }
 
 impl RecordBuilder {
-    pub(super) fn new(attr: Attr, python: PythonReader) -> Self {
+    pub(super) fn new(attr: Attr, interpreters: InterpreterReader) -> Self {
         Self {
             attr,
-            python,
+            interpreters,
             out: Vec::new(),
             unprivileged: None,
         }
@@ -106,14 +106,14 @@ impl RecordBuilder {
         encode::read(&mut self.out, &self.attr, &stamp(pid, tid), used);
     }
 
-    /// The Python functions of a stopped thread. Its stack was copied up to this many bytes.
-    pub(super) fn python(
+    /// The interpreted functions of a stopped thread. Its stack was copied up to this many bytes.
+    pub(super) fn interpreted(
         &mut self,
         (pid, tid): (Pid, Tid),
         registers: Option<UserRegisters>,
         stack: &[u8],
         limit: usize,
-    ) -> Option<PythonReading> {
+    ) -> Option<InterpretedReading> {
         let thread = SampledThread {
             pid,
             tid,
@@ -121,17 +121,19 @@ impl RecordBuilder {
             stack,
             is_full: stack.len() == limit,
         };
-        self.python.read(&thread, SinceSample::Stopped)
+        self.interpreters.read(&thread, SinceSample::Stopped)
     }
 
     pub(super) fn sampled(&mut self, seen: ThreadSample<'_>) {
         let time = system::monotonic_now();
-        if seen.python.is_some() {
+        if seen.interpreted.is_some() {
             let reading = LiveReading {
-                python: seen.python,
+                interpreted: seen.interpreted,
                 tail: None,
             };
-            self.python.readings().leave((seen.tid, time), reading);
+            self.interpreters
+                .readings()
+                .leave((seen.tid, time), reading);
         }
         let sample = encode::NewSample {
             mode: CpuMode::User,

@@ -256,7 +256,7 @@ impl Tracees {
             }
         }
         let user = registers.as_ref().ok().and_then(|it| it.user);
-        let python = (self.builder).python((pid, tid), user, &self.stack, self.dump);
+        let interpreted = (self.builder).interpreted((pid, tid), user, &self.stack, self.dump);
         self.tracer.resume(tid, 0);
         let (Ok(registers), Some(time)) = (registers, time) else {
             return;
@@ -275,7 +275,7 @@ impl Tracees {
             registers: registers.user,
             chain: self.frames.as_ref().map_or(&[], FramePointers::chain),
             stack: &self.stack,
-            python,
+            interpreted,
         });
     }
 

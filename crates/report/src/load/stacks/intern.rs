@@ -1,6 +1,8 @@
 //! Addresses to interned frames and stacks.
 
-use prof_model::{AbsoluteAddress, ModuleKind, Pid, Process, Processes, PythonFunction, StackEnd};
+use prof_model::{
+    AbsoluteAddress, InterpretedFunction, ModuleKind, Pid, Process, Processes, StackEnd,
+};
 use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
 
@@ -208,10 +210,10 @@ fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &mut Profi
         return Frame::Unknown(address);
     };
     let module = &profile.modules[mapping.module];
-    if PythonFunction::holds(address)
-        && let Some(function) = module.path.to_str().and_then(PythonFunction::of_path)
+    if InterpretedFunction::holds(address)
+        && let Some(function) = module.path.to_str().and_then(InterpretedFunction::of_path)
     {
-        let frame = python_frame(function, mapping.file_offset_of(at).0);
+        let frame = interpreted_frame(function, mapping.file_offset_of(at).0);
         return Frame::Named(profile.named.intern(frame));
     }
     match module.kind {
@@ -223,15 +225,13 @@ fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &mut Profi
     }
 }
 
-/// The module of marks in place of Python functions.
-const PYTHON: &str = "[python]";
-
-/// A Python function at a line; 0 if that is not known.
-fn python_frame(function: PythonFunction, line: u64) -> NamedFrame {
+/// An interpreted function at a line; 0 if that is not known.
+fn interpreted_frame(function: InterpretedFunction, line: u64) -> NamedFrame {
     if function.is_missing() {
-        let name = format!("[no Python frames: {}]", function.file);
+        let language = function.language.name();
+        let name = format!("[no {language} frames: {}]", function.file);
         return NamedFrame {
-            module: PYTHON.into(),
+            module: function.language.prefix().into(),
             kind: FunctionKind::Missing,
             functions: vec![SymbolFrame {
                 function: name.into(),
@@ -241,10 +241,10 @@ fn python_frame(function: PythonFunction, line: u64) -> NamedFrame {
             }],
         };
     }
-    let module = function.file.rsplit('/').next().unwrap_or(PYTHON);
+    let module = function.file.rsplit('/').next().unwrap_or_default();
     NamedFrame {
         module: module.into(),
-        kind: FunctionKind::Python,
+        kind: FunctionKind::Interpreted(function.language),
         functions: vec![SymbolFrame {
             function: function.name.into(),
             line: u32::try_from(line).ok().filter(|&line| line > 0),

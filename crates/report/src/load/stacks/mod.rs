@@ -10,6 +10,6 @@ pub(super) mod chain;
 pub(super) mod dumps;
 mod files;
 pub(super) mod intern;
-pub(super) mod python;
+pub(super) mod interpreted;
 pub(super) mod skipped_callers;
 pub(super) mod stack_check;

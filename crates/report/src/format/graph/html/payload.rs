@@ -19,7 +19,7 @@ use crate::filter::Filter;
 use crate::format::tools::strings::StringTable;
 use crate::profile::{Event, Frame, Profile, Sample};
 use crate::source::Sources;
-use crate::symbolize::{Language, Languages, SymbolizedProfile};
+use crate::symbolize::{FunctionKind, Language, Languages, SymbolizedProfile};
 use crate::view::annotate::CodeListing;
 
 /// Bytes of source text in a page at most.
@@ -160,12 +160,27 @@ fn add_functions(symbolized: &SymbolizedProfile, strings: &mut StringTable, colu
         .collect();
     columns.add("function_name", names.into_iter().map(|it| it as u64));
     columns.add("function_module", modules.into_iter().map(|it| it as u64));
-    columns.add("function_kind", functions.iter().map(|it| it.kind as u8));
+    columns.add(
+        "function_kind",
+        functions.iter().map(|it| kind_number(it.kind)),
+    );
     let languages = Languages::of(symbolized);
     let language = |id| languages.get(id).map_or(0, |it| it as u8 + 1);
     columns.add("function_language", symbolized.function_ids().map(language));
     let plumbing = functions.iter().map(|it| is_async_plumbing(&it.name));
     columns.add("function_plumbing", plumbing);
+}
+
+/// The number of a kind, which the page has in the same order (web/src/data.ts).
+fn kind_number(kind: FunctionKind) -> u8 {
+    match kind {
+        FunctionKind::User => 0,
+        FunctionKind::Kernel => 1,
+        FunctionKind::Jit => 2,
+        FunctionKind::Interpreted(_) => 3,
+        FunctionKind::Missing => 4,
+        FunctionKind::State => 5,
+    }
 }
 
 /// By file: its index in the strings, and its sampled lines.

@@ -121,7 +121,7 @@ impl<'p> Palette<'p> {
         match function.kind {
             FunctionKind::User => library.or(language).unwrap_or(Hue::Unnamed),
             FunctionKind::Kernel => Hue::Kernel,
-            FunctionKind::Jit | FunctionKind::Python => language.unwrap_or(Hue::Jit),
+            FunctionKind::Jit | FunctionKind::Interpreted(_) => language.unwrap_or(Hue::Jit),
             FunctionKind::Missing => Hue::Missing,
             FunctionKind::State => Hue::State,
         }

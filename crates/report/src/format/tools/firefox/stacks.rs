@@ -206,7 +206,7 @@ fn category(kind: FunctionKind, language: Option<Language>) -> usize {
         (None, FunctionKind::State) => 0,
         (None, FunctionKind::Missing) => 1,
         (None, FunctionKind::Kernel) => 2,
-        (None, FunctionKind::Jit | FunctionKind::Python) => 3,
+        (None, FunctionKind::Jit | FunctionKind::Interpreted(_)) => 3,
         (None, FunctionKind::User) => 4,
     }
 }

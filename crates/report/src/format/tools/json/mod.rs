@@ -9,7 +9,7 @@ mod timeline;
 
 use std::io::{self, Write};
 
-use prof_model::{Coverage, Fallback, Grade, Losses, ProbedPrograms, PythonStacks, Verdict};
+use prof_model::{Coverage, Fallback, Grade, InterpretedStacks, Losses, ProbedPrograms, Verdict};
 use serde::Serialize;
 
 use crate::profile::{Event as ProfileEvent, Weight as Sum};
@@ -93,8 +93,10 @@ struct ReportQuality<'a> {
     covered_event: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     probes: Option<&'a ProbedPrograms>,
-    #[serde(skip_serializing_if = "PythonStacks::are_none")]
-    python: &'a PythonStacks,
+    #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
+    python: &'a InterpretedStacks,
+    #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
+    php: &'a InterpretedStacks,
     problems: Vec<String>,
 }
 
@@ -155,6 +157,7 @@ fn quality(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
         covered_event: quality.covered_event.as_deref(),
         probes: quality.probes.as_ref(),
         python: &quality.python,
+        php: &quality.php,
         problems: verdict.problems().to_vec(),
     })
 }

@@ -10,7 +10,7 @@ use object::{Architecture, File, Object, ObjectSection, ObjectSegment, ReadCache
 type Bytes<'d> = &'d ReadCache<fs::File>;
 
 /// An ELF file.
-pub(super) struct Elf<'d> {
+pub(crate) struct Elf<'d> {
     file: File<'d, Bytes<'d>>,
     bytes: Bytes<'d>,
 }
@@ -22,18 +22,18 @@ impl<'d> Elf<'d> {
     const NAME: usize = 64;
 
     /// Parses the headers, of a file that is not too large.
-    pub(super) fn parse(bytes: Bytes<'d>) -> Option<Self> {
+    pub(crate) fn parse(bytes: Bytes<'d>) -> Option<Self> {
         (bytes.len().ok()? <= Self::SIZE).then_some(())?;
         let file = File::parse(bytes).ok()?;
         Some(Self { file, bytes })
     }
 
-    pub(super) fn is_x86_64(&self) -> bool {
+    pub(crate) fn is_x86_64(&self) -> bool {
         self.file.architecture() == Architecture::X86_64
     }
 
     /// Calls `each` with the name and the address range of every symbol.
-    pub(super) fn symbols(&self, each: impl FnMut(&'d [u8], Range<u64>)) {
+    pub(crate) fn symbols(&self, each: impl FnMut(&'d [u8], Range<u64>)) {
         match &self.file {
             File::Elf64(elf) => symbols_of(elf, each),
             File::Elf32(elf) => symbols_of(elf, each),
@@ -41,8 +41,13 @@ impl<'d> Elf<'d> {
         }
     }
 
+    /// What is mapped of the file.
+    pub(crate) fn mapped(&self) -> Segments {
+        Segments(self.segments().collect())
+    }
+
     /// File offset, length and address of each segment.
-    pub(super) fn segments(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+    fn segments(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.file.segments().map(|segment| {
             let (start, length) = segment.file_range();
             (start, length, segment.address())
@@ -50,7 +55,7 @@ impl<'d> Elf<'d> {
     }
 
     /// The bytes at an address range, up to the end of their segment.
-    pub(super) fn at(&self, range: Range<u64>) -> Option<&'d [u8]> {
+    pub(crate) fn at(&self, range: Range<u64>) -> Option<&'d [u8]> {
         let (offset, length) = self.segments().find_map(|(start, length, address)| {
             let at = range.start.checked_sub(address).filter(|&at| at < length)?;
             let wanted = range.end.saturating_sub(range.start);
@@ -60,10 +65,33 @@ impl<'d> Elf<'d> {
     }
 
     /// The address and the bytes of a section.
-    pub(super) fn section(&self, name: &str) -> Option<(u64, &'d [u8])> {
+    pub(crate) fn section(&self, name: &str) -> Option<(u64, &'d [u8])> {
         let section = self.file.section_by_name(name)?;
         Some((section.address(), section.data().ok()?))
     }
+}
+
+/// File offset, length and address of the segments of a file.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments(Vec<(u64, u64, u64)>);
+
+impl Segments {
+    /// What is to be added to the file's own addresses where its bytes from `file_offset` on are
+    /// mapped at `start`; `None` if that is no part of it.
+    pub(crate) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
+        const PAGE: u64 = 4096;
+        let &(offset, _, address) = self.0.iter().find(|&&(offset, length, _)| {
+            (offset & !(PAGE - 1)..offset.saturating_add(length)).contains(&file_offset)
+        })?;
+        let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
+        Some(start.wrapping_sub(mapped))
+    }
+}
+
+/// `ranges`, with `bias` added.
+pub(crate) fn moved(ranges: &[Range<u64>], bias: u64) -> Vec<Range<u64>> {
+    let moved = |range: &Range<u64>| bias.wrapping_add(range.start)..bias.wrapping_add(range.end);
+    ranges.iter().map(moved).collect()
 }
 
 /// Reads the table of names at once: reading each name takes two system calls.

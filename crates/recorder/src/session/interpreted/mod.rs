@@ -1,4 +1,4 @@
-//! Python frames in call chains, and what the file says of their functions.
+//! Interpreted frames in call chains, and what the file says of their functions.
 //!
 //! A function stands in a recording as a mapping of its own, whose path has its name and file, far
 //! above all addresses of programs: each address in it is a line. So every reader of perf.data
@@ -10,35 +10,40 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use prof_model::{AbsoluteAddress, NoPython, Pid, PythonFunction, StackEnd, StackNote};
+use prof_model::{
+    AbsoluteAddress, InterpretedFunction, InterpretedLanguage, MissingFrames, Pid, StackEnd,
+    StackNote,
+};
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
-use prof_runtimes::python::{Function, Interpreter, Library, PythonStack};
+use prof_runtimes::{Function, InterpretedFrame, InterpretedStack};
 use prof_unwinder::{FRAME_LIMIT, Target};
 
+use crate::live::interpreted::{InterpreterReader, SinceSample};
+use crate::live::interpreter::{Interpreter, Library};
 use crate::live::maps_interpreter;
-use crate::live::python::{PythonReader, SinceSample};
 use crate::live::readings::LiveReadings;
-use crate::queue::message::{PythonReading, SampledThread};
+use crate::queue::message::{InterpretedReading, SampledThread};
 use crate::session::mappings::KnownMappings;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
+use crate::stack_outcome::InterpretedOutcome;
 
 /// Knows the interpreters of processes, and the functions that were seen.
 #[derive(Debug)]
-pub(crate) struct PythonFrames {
+pub(crate) struct InterpretedFrames {
     interpreters: RuntimeFinder<Library, Arc<Interpreter>>,
     /// The numbers of functions, by the paths that stand for them.
     functions: HashMap<String, u64>,
     /// Paths by function, which are made once.
-    paths: HashMap<Arc<Function>, u64>,
+    paths: HashMap<(InterpretedLanguage, Arc<Function>), u64>,
     /// Where the reading threads find the interpreters.
     readings: Arc<LiveReadings>,
     /// For threads that still wait.
-    reader: PythonReader,
+    reader: InterpreterReader,
     /// The records of functions that are still to be written.
     maps: Vec<u8>,
 }
 
-impl PythonFrames {
+impl InterpretedFrames {
     /// Functions of a recording, at most.
     const FUNCTIONS: usize = 1 << 17;
 
@@ -56,7 +61,7 @@ impl PythonFrames {
             }),
             functions: HashMap::new(),
             paths: HashMap::new(),
-            reader: PythonReader::new(Arc::clone(&readings)),
+            reader: InterpreterReader::new(Arc::clone(&readings)),
             readings,
             maps: Vec::new(),
         }
@@ -75,27 +80,27 @@ impl PythonFrames {
         }
     }
 
-    /// What a thread runs that has waited since it was sampled, if its process runs Python. This is
-    /// wrong if it has returned meanwhile.
+    /// What a thread runs that has waited since it was sampled, if its process runs an interpreter.
+    /// This is wrong if it has returned meanwhile.
     pub(crate) fn read_blocked(
         &mut self,
         target: &Target<'_>,
         sample: &Sample<'_>,
-    ) -> Option<PythonReading> {
+    ) -> Option<InterpretedReading> {
         self.interpreter(target)?;
         let thread = SampledThread::of(sample)?;
         self.reader.read(&thread, SinceSample::Stopped)
     }
 
-    /// Adds the Python frames to the user's part of a chain. Returns whether it has them, or `None`
-    /// if no evaluation loop is on the stack.
+    /// Adds the interpreted frames to the user's part of a chain. Returns whether it has them, or
+    /// `None` if no evaluation loop is on the stack.
     pub(crate) fn add(
         &mut self,
         target: &Target<'_>,
-        reading: Option<&PythonReading>,
+        reading: Option<&InterpretedReading>,
         chain: &mut Vec<u64>,
         note: &mut StackNote,
-    ) -> Option<Result<(), NoPython>> {
+    ) -> Option<InterpretedOutcome> {
         let interpreter = self.interpreter(target)?;
         let first = chain.iter().position(|&entry| entry == context::USER)? + 1;
         let is_loop = |&at: &usize| interpreter.evaluates_at(chain[at]);
@@ -103,59 +108,56 @@ impl PythonFrames {
         let &innermost = loops.first()?;
         let stack = match reading {
             Some(reading) => reading.stack.as_ref().map_err(|&reason| reason),
-            None if !interpreter.is_readable() => Err(NoPython::UnknownVersion),
-            None => Err(NoPython::NotRead),
+            None if !interpreter.is_readable() => Err(MissingFrames::UnknownVersion),
+            None => Err(MissingFrames::NotRead),
         };
+        let language = interpreter.language();
         let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
         let stack = match self.functions.len() < Self::FUNCTIONS {
-            true => stack.and_then(|stack| fit(stack, &loops, *note, room)),
-            false => Err(NoPython::TooDeep),
+            true => stack.and_then(|stack| fit(stack, language, &loops, (*note, room))),
+            false => Err(MissingFrames::TooDeep),
         };
-        match stack {
-            Ok(stack) => {
-                self.insert(stack, &loops, chain, note);
-                Some(Ok(()))
+        let added = stack.map(|(stack, waiting)| {
+            for (number, &at) in loops.iter().enumerate().rev() {
+                let frames = stack.of_activation(number + waiting);
+                insert_at(at, &self.addresses(language, frames), chain, note);
             }
-            Err(reason) => {
-                // Where no stack has Python frames, the verdict says it once.
-                if room > 0 && reason != NoPython::UnknownVersion {
-                    let mark = self.address(PythonFunction::missing(reason).path());
-                    insert_at(innermost, &[mark], chain, note);
-                }
-                Some(Err(reason))
-            }
+        });
+        // Where no stack has interpreted frames, the verdict says it once.
+        if let Err(reason) = added
+            && room > 0
+            && reason != MissingFrames::UnknownVersion
+        {
+            let mark = self.address(InterpretedFunction::missing(language, reason).path());
+            insert_at(innermost, &[mark], chain, note);
         }
+        Some((language, added))
     }
 
-    fn insert(
+    /// The addresses that stand for frames.
+    fn addresses(
         &mut self,
-        stack: &PythonStack,
-        loops: &[usize],
-        chain: &mut Vec<u64>,
-        note: &mut StackNote,
-    ) {
-        for (number, &at) in loops.iter().enumerate().rev() {
-            let frames = stack.of_activation(number).iter();
-            let addresses: Vec<_> = frames
-                .map(|frame| {
-                    let known = self.paths.get(&frame.function).copied();
-                    let base = known.unwrap_or_else(|| {
-                        let base = self.address(path(&frame.function));
-                        self.paths.insert(Arc::clone(&frame.function), base);
-                        base
-                    });
-                    PythonFunction::address(base, frame.line)
-                })
-                .collect();
-            insert_at(at, &addresses, chain, note);
-        }
+        language: InterpretedLanguage,
+        frames: &[InterpretedFrame],
+    ) -> Vec<u64> {
+        let address = |frame: &InterpretedFrame| {
+            let key = (language, Arc::clone(&frame.function));
+            let known = self.paths.get(&key).copied();
+            let base = known.unwrap_or_else(|| {
+                let base = self.address(path(language, &frame.function));
+                self.paths.insert(key, base);
+                base
+            });
+            InterpretedFunction::address(base, frame.line)
+        };
+        frames.iter().map(address).collect()
     }
 
     /// The address that stands for the function with this path.
     fn address(&mut self, path: String) -> u64 {
         let next = self.functions.len() as u64;
         let number = *self.functions.entry(path).or_insert(next);
-        PythonFunction::start(number)
+        InterpretedFunction::start(number)
     }
 
     /// Maps the functions in the chain of a sample that its process has not mapped yet: adds the
@@ -187,9 +189,9 @@ impl PythonFrames {
     /// The functions in the chain that the process has not mapped yet: where, and their paths.
     fn unmapped(&self, target: &Target<'_>, chain: &[u64]) -> Vec<(u64, String)> {
         let space = target.process.space();
-        let addresses = chain.iter().filter(|&&at| PythonFunction::holds(at));
+        let addresses = chain.iter().filter(|&&at| InterpretedFunction::holds(at));
         let mut starts: Vec<_> = addresses
-            .map(|&at| PythonFunction::address(at, None))
+            .map(|&at| InterpretedFunction::address(at, None))
             .filter(|&start| space.find(AbsoluteAddress(start)).is_none())
             .collect();
         starts.sort_unstable();
@@ -198,7 +200,7 @@ impl PythonFrames {
             return Vec::new();
         }
         let functions = self.functions.iter();
-        let placed = functions.map(|(path, &number)| (PythonFunction::start(number), path));
+        let placed = functions.map(|(path, &number)| (InterpretedFunction::start(number), path));
         placed
             .filter(|(start, _)| starts.binary_search(start).is_ok())
             .map(|(start, path)| (start, path.clone()))
@@ -224,19 +226,23 @@ impl PythonFrames {
     }
 }
 
-/// The stack, if its activations are those of the native stack.
+/// The stack, if its activations are those of the native stack, and how many of its innermost
+/// activations are not among them.
 fn fit<'s>(
-    stack: &'s PythonStack,
+    stack: &'s InterpretedStack,
+    language: InterpretedLanguage,
     loops: &[usize],
-    note: StackNote,
-    room: usize,
-) -> Result<&'s PythonStack, NoPython> {
+    (note, room): (StackNote, usize),
+) -> Result<(&'s InterpretedStack, usize), MissingFrames> {
     let (native, known) = (loops.len(), stack.activations.len());
-    let fits = native == known || (note.end != StackEnd::Root && native < known);
+    // PHP has a frame of what C code calls before its loop begins, and after it has ended.
+    let has_loop = language != InterpretedLanguage::Php || stack.of_activation(0).len() > 1;
+    let waiting = usize::from(known == native + 1 && !has_loop && note.end == StackEnd::Root);
+    let fits = native + waiting == known || (note.end != StackEnd::Root && native < known);
     match (note.elided, stack.frames.len() <= room) {
-        (0, true) if fits => Ok(stack),
-        (0, true) => Err(NoPython::Mismatch),
-        _ => Err(NoPython::TooDeep),
+        (0, true) if fits => Ok((stack, waiting)),
+        (0, true) => Err(MissingFrames::Mismatch),
+        _ => Err(MissingFrames::TooDeep),
     }
 }
 
@@ -254,8 +260,9 @@ fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNo
     }
 }
 
-fn path(function: &Function) -> String {
-    let function = PythonFunction {
+fn path(language: InterpretedLanguage, function: &Function) -> String {
+    let function = InterpretedFunction {
+        language,
         name: function.name.clone(),
         file: function.file.clone(),
         first_line: function.first_line,
@@ -276,7 +283,7 @@ pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap
         pid: sample.pid,
         tid: sample.tid,
         address,
-        length: PythonFunction::LINES,
+        length: InterpretedFunction::LINES,
         file_offset: 0,
         executable: true,
         protection: None,

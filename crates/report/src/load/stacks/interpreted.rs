@@ -1,12 +1,13 @@
 //! The functions of an interpreter, which stand for those of the program.
 
-use prof_model::{AbsoluteAddress, ModuleId, Modules, Process, PythonFunction};
+use prof_model::{AbsoluteAddress, InterpretedFunction, ModuleId, Modules, Process};
 
 use super::chain::Chain;
 
-/// Removes the functions of the file that the evaluation loop is in from a stack that has Python's.
+/// Removes the functions of the file that the evaluation loop is in from a stack that has
+/// interpreted ones.
 ///
-/// A stack whose Python functions are not known keeps them: they are all that is known of it.
+/// A stack whose interpreted functions are not known keeps them: they are all that is known of it.
 pub(in crate::load) fn fold_interpreter(chain: &mut Chain, process: &Process, modules: &Modules) {
     let Some(interpreter) = interpreter(&chain.user, process, modules) else {
         return;
@@ -27,15 +28,15 @@ pub(in crate::load) fn fold_interpreter(chain: &mut Chain, process: &Process, mo
     chain.note.elided_at = chain.note.elided_at.saturating_sub(removed_before);
 }
 
-/// The file with the evaluation loop: that which runs Python functions.
+/// The file with the evaluation loop: that which runs interpreted functions.
 fn interpreter(user: &[u64], process: &Process, modules: &Modules) -> Option<ModuleId> {
-    let first = user.iter().position(|&it| PythonFunction::holds(it))?;
+    let first = user.iter().position(|&it| InterpretedFunction::holds(it))?;
     let (&python, rest) = user.get(first..)?.split_first()?;
     let path = modules[module_of(python, process)?].path.to_str()?;
-    if PythonFunction::of_path(path)?.is_missing() {
+    if InterpretedFunction::of_path(path)?.is_missing() {
         return None;
     }
-    let evaluation = rest.iter().find(|&&it| !PythonFunction::holds(it))?;
+    let evaluation = rest.iter().find(|&&it| !InterpretedFunction::holds(it))?;
     module_of(*evaluation, process)
 }
 

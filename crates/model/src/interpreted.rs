@@ -1,4 +1,4 @@
-//! Python functions in recordings, and how many stacks contain them.
+//! Functions that an interpreter runs, in recordings, and how many stacks contain them.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::text::printable;
 
-/// A Python function as recordings store it: a mapping far above all addresses of programs. Its
-/// path names the function, and each address in it is a line.
+/// A language whose functions are read from the memory of its interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InterpretedLanguage {
+    /// Python, as CPython runs it.
+    Python,
+    /// PHP.
+    Php,
+}
+
+impl InterpretedLanguage {
+    const ALL: [Self; 2] = [Self::Python, Self::Php];
+
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Python => "Python",
+            Self::Php => "PHP",
+        }
+    }
+
+    /// How paths of its functions begin, without the space after it.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Self::Python => "[python]",
+            Self::Php => "[php]",
+        }
+    }
+}
+
+/// An interpreted function as recordings store it: a mapping far above all addresses of programs.
+/// Its path names the function, and each address in it is a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PythonFunction {
+pub struct InterpretedFunction {
+    /// The language of its interpreter.
+    pub language: InterpretedLanguage,
     /// The qualified name, without spaces.
     pub name: String,
     /// The file of its source, as the interpreter knows it.
@@ -18,22 +49,22 @@ pub struct PythonFunction {
     pub first_line: u32,
 }
 
-impl PythonFunction {
+impl InterpretedFunction {
     /// The length of each mapping: the number of lines that it can represent.
     pub const LINES: u64 = 1 << 20;
     /// The address of the first mapping: no processor has programs there.
     const START: u64 = 1 << 56;
     /// The end of the last mapping.
     const END: u64 = 1 << 57;
-    const PREFIX: &str = "[python] ";
     /// The name that replaces unknown functions.
     const MISSING: &str = "?";
 
     /// A placeholder for frames that are unknown for this reason.
-    pub fn missing(reason: NoPython) -> Self {
+    pub fn missing(language: InterpretedLanguage, reason: MissingFrames) -> Self {
         Self {
+            language,
             name: Self::MISSING.into(),
-            file: reason.describe().into(),
+            file: reason.describe(language).into(),
             first_line: 0,
         }
     }
@@ -55,7 +86,7 @@ impl PythonFunction {
         (address & !(Self::LINES - 1)) | known
     }
 
-    /// Whether an address is that of a Python function.
+    /// Whether an address is that of an interpreted function.
     pub fn holds(address: u64) -> bool {
         (Self::START..Self::END).contains(&address)
     }
@@ -64,14 +95,19 @@ impl PythonFunction {
     pub fn path(&self) -> String {
         let name = printable(&self.name).replace(' ', "_");
         let file = printable(&self.file);
-        format!("{}{name} ({file}:{})", Self::PREFIX, self.first_line)
+        let prefix = self.language.prefix();
+        format!("{prefix} {name} ({file}:{})", self.first_line)
     }
 
     /// The function whose mapping has this path.
     pub fn of_path(path: &str) -> Option<Self> {
-        let (name, place) = path.strip_prefix(Self::PREFIX)?.split_once(" (")?;
+        let (prefix, function) = path.split_once(' ')?;
+        let mut languages = InterpretedLanguage::ALL.into_iter();
+        let language = languages.find(|language| language.prefix() == prefix)?;
+        let (name, place) = function.split_once(" (")?;
         let (file, line) = place.strip_suffix(')')?.rsplit_once(':')?;
         Some(Self {
+            language,
             name: name.to_owned(),
             file: file.to_owned(),
             first_line: line.parse().ok()?,
@@ -79,12 +115,12 @@ impl PythonFunction {
     }
 }
 
-/// Why a stack with an evaluation loop of CPython on it has no Python frames.
+/// Why a stack with an interpreter's evaluation loop on it has no interpreted frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum NoPython {
-    /// They were not read right after the sample: the process was not known to run Python yet, or
-    /// too many samples waited.
+pub enum MissingFrames {
+    /// They were not read right after the sample: the process was not known to run an interpreter
+    /// yet, or too many samples waited.
     NotRead,
     /// The frames that were read do not match the stack of the sample.
     Changed,
@@ -100,13 +136,13 @@ pub enum NoPython {
     Inconsistent,
     /// More frames than a sample can hold.
     TooDeep,
-    /// The memory layout of this version of CPython is unknown.
+    /// The memory layout of this version of the interpreter is unknown.
     UnknownVersion,
 }
 
-impl NoPython {
+impl MissingFrames {
     /// The reason in words, after a count: "12 stacks without Python frames: ...".
-    pub(crate) fn describe(self) -> &'static str {
+    pub(crate) fn describe(self, language: InterpretedLanguage) -> &'static str {
         match self {
             Self::NotRead => "they were not read right after the sample",
             Self::Changed => "the program ran on before they could be read",
@@ -119,29 +155,32 @@ impl NoPython {
             Self::NoThread => "the interpreter does not know the thread",
             Self::Inconsistent => "the interpreter's memory was inconsistent",
             Self::TooDeep => "more frames than a sample can hold",
-            Self::UnknownVersion => "prof reads CPython 3.8 to 3.14 only",
+            Self::UnknownVersion => match language {
+                InterpretedLanguage::Python => "prof reads CPython 3.8 to 3.14 only",
+                InterpretedLanguage::Php => "prof reads PHP 8.2 only, without thread safety (NTS)",
+            },
         }
     }
 }
 
-/// Stacks with an evaluation loop of CPython on them.
+/// Stacks with an interpreter's evaluation loop on them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct PythonStacks {
-    /// Stacks with Python frames.
+pub struct InterpretedStacks {
+    /// Stacks with interpreted frames.
     pub known: u64,
-    /// Stacks without Python frames, by reason.
-    pub unknown: BTreeMap<NoPython, u64>,
+    /// Stacks without interpreted frames, by reason.
+    pub unknown: BTreeMap<MissingFrames, u64>,
 }
 
-impl PythonStacks {
+impl InterpretedStacks {
     /// Whether there are none.
     pub fn are_none(&self) -> bool {
         *self == Self::default()
     }
 
     /// Counts one more stack.
-    pub fn count(&mut self, result: Result<(), NoPython>) {
+    pub fn count(&mut self, result: Result<(), MissingFrames>) {
         let count = match result {
             Ok(()) => &mut self.known,
             Err(reason) => self.unknown.entry(reason).or_default(),
@@ -171,29 +210,40 @@ mod tests {
 
     #[test]
     fn paths_contain_functions() {
-        let check = |name: &str, file: &str| {
-            let function = PythonFunction {
+        let check = |language, name: &str, file: &str| {
+            let function = InterpretedFunction {
+                language,
                 name: name.into(),
                 file: file.into(),
                 first_line: 12,
             };
-            assert_eq!(PythonFunction::of_path(&function.path()), Some(function));
+            let path = function.path();
+            assert_eq!(InterpretedFunction::of_path(&path), Some(function));
         };
-        check("f", "/home/a b/x.py");
-        check("A.f.<locals>.<lambda>", "<frozen importlib._bootstrap>");
-        check("f", "/home/a (b)/x:1.py");
-        assert_eq!(PythonFunction::of_path("/usr/bin/python3"), None);
-        assert_eq!(PythonFunction::of_path("[python] f"), None);
+        let python = InterpretedLanguage::Python;
+        check(python, "f", "/home/a b/x.py");
+        check(
+            python,
+            "A.f.<locals>.<lambda>",
+            "<frozen importlib._bootstrap>",
+        );
+        check(python, "f", "/home/a (b)/x:1.py");
+        check(InterpretedLanguage::Php, "A::f", "/srv/x.php");
+        assert_eq!(InterpretedFunction::of_path("/usr/bin/python3"), None);
+        assert_eq!(InterpretedFunction::of_path("[python] f"), None);
+        assert_eq!(InterpretedFunction::of_path("[java] f (x:1)"), None);
     }
 
     #[test]
     fn lines_are_addresses() {
-        let start = PythonFunction::start(3);
-        let at = PythonFunction::address(start, Some(70));
+        let start = InterpretedFunction::start(3);
+        let at = InterpretedFunction::address(start, Some(70));
         assert_eq!(at - start, 70);
-        assert_eq!(PythonFunction::address(at, None), start);
-        assert_eq!(PythonFunction::address(start, Some(u32::MAX)), start);
-        assert!(PythonFunction::holds(at) && !PythonFunction::holds(u64::MAX));
-        assert!(PythonFunction::holds(PythonFunction::start(u64::MAX)));
+        assert_eq!(InterpretedFunction::address(at, None), start);
+        assert_eq!(InterpretedFunction::address(start, Some(u32::MAX)), start);
+        assert!(InterpretedFunction::holds(at) && !InterpretedFunction::holds(u64::MAX));
+        assert!(InterpretedFunction::holds(InterpretedFunction::start(
+            u64::MAX
+        )));
     }
 }

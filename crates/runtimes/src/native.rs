@@ -1,5 +1,7 @@
 //! The native stack of a thread when it was sampled.
 
+use std::ops::Range;
+
 /// The dump of a native stack.
 #[derive(Clone, Copy, Debug)]
 pub struct NativeStack<'a> {
@@ -11,18 +13,44 @@ pub struct NativeStack<'a> {
     pub is_whole: bool,
     /// The thread's registers.
     pub registers: &'a [u64],
+    /// The instruction pointer among them.
+    pub instruction_pointer: Option<u64>,
 }
 
 impl<'a> NativeStack<'a> {
+    /// Words of the innermost frames.
+    const INNERMOST: usize = 128;
+
     /// Its words.
     fn words(&self) -> impl Iterator<Item = u64> + use<'a> {
         let (words, _) = self.bytes.as_chunks::<8>();
         words.iter().map(|&word| u64::from_le_bytes(word))
     }
 
+    /// The address of the innermost word that is `wanted`; the end if there is none.
+    pub(crate) fn first(&self, wanted: impl Fn(u64) -> bool) -> u64 {
+        let mut words = (self.start..).step_by(8).zip(self.words());
+        let first = words.find(|&(_, word)| wanted(word));
+        first.map_or(
+            self.start.saturating_add(self.bytes.len() as u64),
+            |(at, _)| at,
+        )
+    }
+
+    /// Whether a register or a word of the innermost frames is this pointer.
+    pub(crate) fn points_to(&self, pointer: u64) -> bool {
+        self.registers.contains(&pointer)
+            || self.words().take(Self::INNERMOST).any(|it| it == pointer)
+    }
+
+    /// A register that points into this range.
+    pub(crate) fn register_in(&self, range: &Range<u64>) -> Option<u64> {
+        (self.registers.iter().copied()).find(|it| range.contains(it))
+    }
+
     /// For each of these pointers, innermost first, the address of a word equal to it: the first
     /// one above the word for the previous pointer. A register counts as the innermost word.
-    pub(super) fn find(&self, pointers: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
+    pub(crate) fn find(&self, pointers: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
         let end = self.start.checked_add(self.bytes.len() as u64)?;
         let mut words = (self.start..).step_by(8).zip(self.words());
         let mut places = Vec::new();

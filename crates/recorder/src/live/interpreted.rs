@@ -1,30 +1,28 @@
-//! The Python frames of a sample, read from the live target at once.
+//! The interpreted frames of a sample, read from the live target at once.
 //!
 //! The target runs on meanwhile. What was read is believed only if the target's native stack is, up
 //! to the innermost evaluation loop and after the reading, as it was copied with the sample, and if
 //! the sample's registers or this part of its stack point into the instructions of the innermost
-//! Python function: versions before 3.11 always have that pointer there, later ones mostly. Of a
-//! thread that has stood still, the stack alone suffices.
+//! function: PHP and versions of CPython before 3.11 always have that pointer there, later ones
+//! mostly. Of a thread that has stood still, the stack alone suffices.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use prof_events::{LiveMemory, cpu_time_of, system};
-use prof_model::{NoPython, Pid, Tid, UserRegisters};
-use prof_runtimes::Memory;
-use prof_runtimes::python::{
-    Functions, Interpreter, NativeStack, PythonStack, PythonThread, ThreadStates, Unknown,
-};
+use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
+use prof_runtimes::{InterpretedStack, Memory, NativeStack, Unknown, php, python};
 use prof_unwinder::Target;
 
+use crate::live::interpreter::Interpreter;
 use crate::live::readings::LiveReadings;
-use crate::queue::message::{PythonReading, SampledThread};
+use crate::queue::message::{InterpretedReading, SampledThread};
 
 /// Reads the frames of interpreters that are known, with what one thread of the recorder remembers
 /// of them.
 #[derive(Debug)]
-pub(crate) struct PythonReader {
+pub(crate) struct InterpreterReader {
     shared: Arc<LiveReadings>,
     programs: HashMap<Pid, Program>,
 }
@@ -32,11 +30,18 @@ pub(crate) struct PythonReader {
 #[derive(Debug)]
 struct Program {
     interpreter: Arc<Interpreter>,
-    functions: Functions,
-    /// The states of threads.
-    threads: HashMap<Tid, ThreadStates>,
+    known: Known,
     /// Until when nothing is read, by the clock of the records.
     rests_until: u64,
+}
+
+/// What is remembered of an interpreter.
+#[derive(Debug, Default)]
+struct Known {
+    python: python::Functions,
+    php: php::Functions,
+    /// The states of Python's threads.
+    threads: HashMap<Tid, python::ThreadStates>,
 }
 
 /// What a thread has done since it was sampled.
@@ -84,7 +89,7 @@ impl Memory for Now {
     }
 }
 
-impl PythonReader {
+impl InterpreterReader {
     /// Programs, and threads of one, to remember before starting over.
     const PROGRAMS: usize = 1024;
     const THREADS: usize = 4096;
@@ -101,12 +106,12 @@ impl PythonReader {
         &self.shared
     }
 
-    /// What the thread runs; `None` if its process is not known to run Python.
+    /// What the thread runs; `None` if its process is not known to run an interpreter.
     pub(crate) fn read(
         &mut self,
         thread: &SampledThread<'_>,
         since_sample: SinceSample,
-    ) -> Option<PythonReading> {
+    ) -> Option<InterpretedReading> {
         let interpreter = self.shared.interpreter(thread.pid)?;
         let known = self.programs.get(&thread.pid);
         if !known.is_some_and(|known| Arc::ptr_eq(&known.interpreter, &interpreter)) {
@@ -115,20 +120,19 @@ impl PythonReader {
             }
             let program = Program {
                 interpreter,
-                functions: Functions::default(),
-                threads: HashMap::new(),
+                known: Known::default(),
                 rests_until: 0,
             };
             self.programs.insert(thread.pid, program);
         }
         let program = self.programs.get_mut(&thread.pid)?;
         if system::monotonic_now() < program.rests_until {
-            let stack = Err(NoPython::NotRead);
-            return Some(PythonReading { stack });
+            let stack = Err(MissingFrames::NotRead);
+            return Some(InterpretedReading { stack });
         }
         let mut memory = Now::of(thread.pid, thread.tid)?;
         let mut stack = program.stack(thread, &mut memory, since_sample);
-        if since_sample == SinceSample::Preempted && stack == Err(NoPython::Uncertain) {
+        if since_sample == SinceSample::Preempted && stack == Err(MissingFrames::Uncertain) {
             stack = program.stack_at_rest(thread, &mut memory);
         }
         program.rest(memory.reads);
@@ -143,7 +147,7 @@ impl PythonReader {
                 first.line = None;
             }
         }
-        Some(PythonReading { stack })
+        Some(InterpretedReading { stack })
     }
 }
 
@@ -170,7 +174,7 @@ impl Program {
         &mut self,
         sampled: &SampledThread<'_>,
         memory: &mut Now,
-    ) -> Result<PythonStack, NoPython> {
+    ) -> Result<InterpretedStack, MissingFrames> {
         let before = cpu_time_of(sampled.pid);
         let stack = self.stack(sampled, memory, SinceSample::Stopped)?;
         let stands = before.is_some()
@@ -179,7 +183,7 @@ impl Program {
             && system::is_ordinary_thread(sampled.tid);
         match stands {
             true => Ok(stack),
-            false => Err(NoPython::Uncertain),
+            false => Err(MissingFrames::Uncertain),
         }
     }
 
@@ -188,38 +192,26 @@ impl Program {
         sampled: &SampledThread<'_>,
         memory: &mut Now,
         since_sample: SinceSample,
-    ) -> Result<PythonStack, NoPython> {
+    ) -> Result<InterpretedStack, MissingFrames> {
         let start = sampled.registers.stack_pointer();
-        let start = start.ok_or(NoPython::Changed)?;
-        let thread = PythonThread {
-            tid: sampled.tid as u64,
-            is_main: sampled.tid == sampled.pid,
-            stack_pointer: start,
-        };
-        if self.threads.len() >= PythonReader::THREADS {
-            self.threads.clear();
-        }
-        let known = self.threads.remove(&sampled.tid);
-        let states = self.interpreter.thread_states(memory, &thread, known);
-        let states = states.ok_or(NoPython::NoThread)?;
+        let start = start.ok_or(MissingFrames::Changed)?;
         let registers: Vec<_> = registers(&sampled.registers).collect();
         let native = NativeStack {
             start,
             bytes: sampled.stack,
             is_whole: !sampled.is_full,
             registers: &registers,
+            instruction_pointer: sampled.registers.instruction_pointer(),
         };
-        let stack = (self.interpreter).stack(memory, &states, &native, &mut self.functions);
-        // A new thread has the id of its parent in its state for a moment: states that lead to no
-        // stack are looked for again.
-        if stack.is_ok() {
-            self.threads.insert(sampled.tid, states);
-        }
+        let stack = match &*self.interpreter {
+            Interpreter::Python(it) => self.known.python(it, sampled, memory, &native),
+            Interpreter::Php(it) => it.stack(memory, &native, &mut self.known.php),
+        };
         let stack = stack.map_err(|unknown| match unknown {
-            Unknown::Version => NoPython::UnknownVersion,
-            Unknown::NoThread => NoPython::NoThread,
-            Unknown::Inconsistent => NoPython::Inconsistent,
-            Unknown::TooDeep => NoPython::TooDeep,
+            Unknown::Version => MissingFrames::UnknownVersion,
+            Unknown::NoThread => MissingFrames::NoThread,
+            Unknown::Inconsistent => MissingFrames::Inconsistent,
+            Unknown::TooDeep => MissingFrames::TooDeep,
         })?;
         let Some(activation) = stack.activations.first() else {
             return Ok(stack);
@@ -230,8 +222,38 @@ impl Program {
         let is_certain = since_sample == SinceSample::Stopped;
         match is_certain || points_into(&stack.instructions, &registers, &inner) {
             true => Ok(stack),
-            false => Err(NoPython::Uncertain),
+            false => Err(MissingFrames::Uncertain),
         }
+    }
+}
+
+impl Known {
+    /// The frames of Python of a thread.
+    fn python(
+        &mut self,
+        interpreter: &python::Interpreter,
+        sampled: &SampledThread<'_>,
+        memory: &mut Now,
+        native: &NativeStack<'_>,
+    ) -> Result<InterpretedStack, Unknown> {
+        let thread = python::PythonThread {
+            tid: sampled.tid as u64,
+            is_main: sampled.tid == sampled.pid,
+            stack_pointer: native.start,
+        };
+        if self.threads.len() >= InterpreterReader::THREADS {
+            self.threads.clear();
+        }
+        let known = self.threads.remove(&sampled.tid);
+        let states = interpreter.thread_states(memory, &thread, known);
+        let states = states.ok_or(Unknown::NoThread)?;
+        let stack = interpreter.stack(memory, &states, native, &mut self.python);
+        // A new thread has the id of its parent in its state for a moment: states that lead to no
+        // stack are looked for again.
+        if stack.is_ok() {
+            self.threads.insert(sampled.tid, states);
+        }
+        stack
     }
 }
 
@@ -242,16 +264,18 @@ fn up_to_loop(
     anchor: u64,
     since_sample: SinceSample,
     memory: &mut Now,
-) -> Result<Vec<u8>, NoPython> {
-    let distance = anchor.checked_sub(copy.start).ok_or(NoPython::Changed)?;
-    let distance = usize::try_from(distance).map_err(|_| NoPython::Changed)?;
+) -> Result<Vec<u8>, MissingFrames> {
+    let distance = anchor
+        .checked_sub(copy.start)
+        .ok_or(MissingFrames::Changed)?;
+    let distance = usize::try_from(distance).map_err(|_| MissingFrames::Changed)?;
     let end = distance.saturating_add(Program::BEYOND_ANCHOR);
     let end = match distance < copy.bytes.len() {
         true => end.min(copy.bytes.len()),
-        false if copy.is_whole => return Err(NoPython::Changed),
+        false if copy.is_whole => return Err(MissingFrames::Changed),
         // What is not copied cannot be compared.
         false if since_sample == SinceSample::MayHaveRun || end > Program::FARTHEST => {
-            return Err(NoPython::BeyondCopy);
+            return Err(MissingFrames::BeyondCopy);
         }
         false => end,
     };
@@ -261,7 +285,7 @@ fn up_to_loop(
     now.truncate(count);
     match now.starts_with(copied) && now.len() > distance {
         true => Ok(now),
-        false => Err(NoPython::Changed),
+        false => Err(MissingFrames::Changed),
     }
 }
 

@@ -1,11 +1,12 @@
-//! Python functions of threads that still wait when the session knows of it.
+//! Interpreted functions of threads that still wait when the session knows of it.
 //!
 //! No thread reads them at once if CPUs are sampled: that thread would itself leave its CPU, which
 //! is a sample again.
 //!
 //! ```text
-//!   sample (context switch) ───── the session has it ── read ───────── SWITCH in
-//!   its stack                     no SWITCH in so far   Python frames  not before these were read
+//!   sample (context switch) ───── the session has it ── read ──────── SWITCH in
+//!   its stack                     no SWITCH in so far   interpreted   not before these were
+//!                                                       frames        read
 //! ```
 
 use std::collections::HashMap;
@@ -15,13 +16,14 @@ use prof_model::Tid;
 use prof_perfdata::{Record, Sample, WriteError};
 
 use crate::offcpu::tracker::WaitSample;
-use crate::queue::message::PythonReading;
+use crate::queue::message::InterpretedReading;
 use crate::queue::pending_batches::PendingBatches;
 use crate::queue::record_queue::BatchEntry;
 use crate::queue::sorter::PendingRecord;
 use crate::session::Session;
 
-/// Waits among the records of a pass that have not ended in it, and lack their Python functions.
+/// Waits among the records of a pass that have not ended in it, and lack their interpreted
+/// functions.
 #[derive(Debug, Default)]
 pub(in crate::session) struct UnreadWaits {
     /// The record that is being processed.
@@ -44,7 +46,7 @@ impl UnreadWaits {
 }
 
 impl Session {
-    /// Reads the Python functions of threads that wait, as far as is known.
+    /// Reads the interpreted functions of threads that wait, as far as is known.
     pub(in crate::session) fn read_waits(
         &mut self,
         pending: &PendingBatches,
@@ -62,7 +64,7 @@ impl Session {
             };
             let complete = system::monotonic_now();
             let entry = BatchEntry {
-                python: Some(&reading),
+                interpreted: Some(&reading),
                 ..entry
             };
             // Records of its functions come after those that were written.
@@ -81,12 +83,12 @@ impl Session {
         Ok(())
     }
 
-    /// The Python functions of a thread that has waited since this sample.
+    /// The interpreted functions of a thread that has waited since this sample.
     pub(in crate::session) fn read_blocked(
         &mut self,
         sample: &Sample<'_>,
-    ) -> Option<PythonReading> {
+    ) -> Option<InterpretedReading> {
         let target = self.mappings.target(sample.pid)?;
-        self.python.read_blocked(&target, sample)
+        self.interpreted.read_blocked(&target, sample)
     }
 }

@@ -21,7 +21,7 @@ use gimli::{
 };
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
-use super::elf::Elf;
+use crate::elf::Elf;
 
 type Bytes<'d> = EndianSlice<'d, LittleEndian>;
 type Fde<'d> = gimli::FrameDescriptionEntry<Bytes<'d>>;
@@ -34,7 +34,7 @@ const JUMPS: usize = 1 << 10;
 const PROGRAM: usize = 1 << 20;
 
 /// The parts of a function, including those without a symbol. Only for x86-64.
-pub(super) fn with_unnamed(elf: &Elf<'_>, named: Vec<Range<u64>>) -> Vec<Range<u64>> {
+pub(crate) fn with_unnamed(elf: &Elf<'_>, named: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut parts = named;
     let tables = elf.is_x86_64().then(|| UnwindTables::of(elf));
     let Some(tables) = tables.flatten() else {
@@ -57,7 +57,7 @@ pub(super) fn with_unnamed(elf: &Elf<'_>, named: Vec<Range<u64>>) -> Vec<Range<u
 /// Whether the function itself dispatches each next Python instruction with an indirect jump:
 /// builds with `--with-tail-call-interp` have a function for each. Other architectures than x86-64
 /// are assumed to.
-pub(super) fn dispatch(elf: &Elf<'_>, parts: &[Range<u64>]) -> bool {
+pub(crate) fn dispatch(elf: &Elf<'_>, parts: &[Range<u64>]) -> bool {
     let is_indirect = |it: Instruction| it.flow_control() == FlowControl::IndirectBranch;
     !elf.is_x86_64() || (parts.iter()).any(|part| instructions(elf, part).any(is_indirect))
 }

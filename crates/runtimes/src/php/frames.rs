@@ -1,0 +1,379 @@
+//! The frames of a thread.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::functions::Functions;
+use super::layout::{PhpLayout, frame, layout_of};
+use crate::Memory;
+use crate::native::NativeStack;
+use crate::read::{Block, word, word_at};
+use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
+
+/// An interpreter in a process.
+#[derive(Clone, Debug)]
+pub struct Interpreter {
+    /// Its layout and the address of `executor_globals`; `None` if its frames cannot be read.
+    readable: Option<(PhpLayout, u64)>,
+    evaluation: Vec<Range<u64>>,
+}
+
+impl Interpreter {
+    /// Frames of one stack, at most.
+    const FRAMES: usize = 16_384;
+
+    /// The interpreter of a process, by its `ZEND_MODULE_API_NO`, and the addresses of
+    /// `executor_globals` and of the evaluation loop.
+    pub fn new(api: u32, globals: u64, evaluation: Vec<Range<u64>>) -> Self {
+        Self {
+            readable: layout_of(api).map(|layout| (layout, globals)),
+            evaluation,
+        }
+    }
+
+    /// An interpreter of which only the evaluation loop is known.
+    pub(super) fn unknown(evaluation: Vec<Range<u64>>) -> Self {
+        Self {
+            readable: None,
+            evaluation,
+        }
+    }
+
+    /// Whether its frames can be read: whether its version is known, and it is not thread-safe.
+    pub fn is_readable(&self) -> bool {
+        self.readable.is_some()
+    }
+
+    /// Whether the evaluation loop is at this address.
+    pub fn evaluates_at(&self, address: u64) -> bool {
+        self.evaluation.iter().any(|range| range.contains(&address))
+    }
+
+    /// The frames of the thread that runs PHP.
+    ///
+    /// A function of C is the innermost one only if `native` points to its frame: it may have begun
+    /// after the native stack was copied.
+    ///
+    /// # Errors
+    ///
+    /// The memory does not form a stack, or the version is unknown.
+    pub fn stack(
+        &self,
+        memory: &mut impl Memory,
+        native: &NativeStack<'_>,
+        functions: &mut Functions,
+    ) -> Result<InterpretedStack, Unknown> {
+        let (layout, globals) = self.readable.as_ref().ok_or(Unknown::Version)?;
+        let current = globals.checked_add(layout.current.into());
+        let current = current.and_then(|at| word(memory, at));
+        let mut address = current.ok_or(Unknown::Inconsistent)?;
+        let mut frames = Vec::new();
+        let mut block = Block::default();
+        let mut frames_left = Self::FRAMES;
+        while address != 0 {
+            frames_left = frames_left.checked_sub(1).ok_or(Unknown::TooDeep)?;
+            let frame = block.bytes(memory, address, frame::SIZE);
+            let frame = frame.and_then(|bytes| Frame::of(address, bytes));
+            let frame = frame.ok_or(Unknown::Inconsistent)?;
+            address = frame.previous;
+            // A generator that waits for another one has none.
+            if frame.func != 0 {
+                frames.push(frame);
+            }
+        }
+        let mut of_frames: Vec<_> = frames.iter().map(|frame| frame.func).collect();
+        of_frames.sort_unstable();
+        of_frames.dedup();
+        let read = functions.read(memory, &layout.code, &of_frames);
+        read.ok_or(Unknown::Inconsistent)?;
+        self.assemble(&frames, native, functions)
+    }
+
+    fn assemble(
+        &self,
+        frames: &[Frame],
+        native: &NativeStack<'_>,
+        functions: &Functions,
+    ) -> Result<InterpretedStack, Unknown> {
+        let mut anchor = self.innermost_loop(native);
+        let mut stack = InterpretedStack::default();
+        for frame in frames {
+            let code = functions.get(frame.func).ok_or(Unknown::Inconsistent)?;
+            if !code.is_php() && stack.frames.is_empty() && !native.points_to(frame.address) {
+                continue;
+            }
+            let mut instruction = frame.instruction;
+            if code.is_php() && stack.instructions.is_empty() {
+                stack.instructions = code.instructions();
+                // What the frame itself has may be that of the last call or error.
+                instruction = (native.register_in(&stack.instructions)).unwrap_or(instruction);
+            }
+            stack.frames.push(InterpretedFrame {
+                function: Arc::clone(&code.function),
+                line: code.line(instruction),
+            });
+            if code.is_php() && frame.is_called_by_c {
+                stack.end_activation(anchor)?;
+                anchor = anchor.saturating_add(1);
+            }
+        }
+        // Functions of C that C code has called, as at the end of a program, are in no loop.
+        let in_loops = stack.activations.last().map_or(0, |last| last.end);
+        stack.frames.truncate(in_loops);
+        Ok(stack)
+    }
+
+    /// Where the frame of the innermost evaluation loop begins, or a place further in.
+    fn innermost_loop(&self, native: &NativeStack<'_>) -> u64 {
+        match native
+            .instruction_pointer
+            .is_some_and(|ip| self.evaluates_at(ip))
+        {
+            true => native.start,
+            // The first word that can be the return address of what the loop has called.
+            false => native.first(|word| self.evaluates_at(word)),
+        }
+    }
+}
+
+/// The fields read from a frame.
+struct Frame {
+    address: u64,
+    instruction: u64,
+    func: u64,
+    is_called_by_c: bool,
+    previous: u64,
+}
+
+impl Frame {
+    fn of(address: u64, bytes: &[u8]) -> Option<Self> {
+        Some(Self {
+            address,
+            instruction: word_at(bytes, frame::OPLINE)?,
+            func: word_at(bytes, frame::FUNC)?,
+            is_called_by_c: word_at(bytes, frame::CALL_INFO)? & frame::CALLED_BY_C != 0,
+            previous: word_at(bytes, frame::PREVIOUS)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout::API_8_2;
+    use super::*;
+    use crate::testing::Pages;
+
+    const GLOBALS: u64 = 0x1000;
+    const LOOP: Range<u64> = 0x60_0000..0x60_1000;
+    const STACK: u64 = 0x7000_0000;
+    /// Frames, from the outermost one.
+    const MAIN: u64 = 0x8000;
+    const CALLER: u64 = 0x8100;
+    const MAP: u64 = 0x8200;
+    const CLOSURE: u64 = 0x8300;
+    const TOP: u32 = 1 << 17;
+
+    impl Pages {
+        fn string(&mut self, address: u64, text: &str) {
+            let hash = text.bytes().map(u64::from).sum();
+            self.word(address + 8, hash);
+            self.word(address + 16, text.len() as u64);
+            self.write(address + 24, text.as_bytes());
+        }
+
+        /// A function of ten instructions from line 7 on, two on each line.
+        fn function(&mut self, address: u64, name: &str) {
+            self.write(address, &[2]);
+            self.word(address + 80, 10);
+            self.word(address + 88, address + 1024);
+            self.word(address + 152, address + 512);
+            self.word(address + 160, 7);
+            self.string(address + 512, "/x/y.php");
+            for number in 0..10 {
+                let line = 7 + number / 2;
+                self.word(address + 1024 + 32 * number + 24, line);
+            }
+            self.named(address, name);
+        }
+
+        fn named(&mut self, address: u64, name: &str) {
+            if !name.is_empty() {
+                self.word(address + 8, address + 768);
+                self.string(address + 768, name);
+            }
+        }
+
+        fn execute_data(&mut self, address: u64, func: u64, previous: u64, flags: u32) {
+            // The fourth instruction.
+            self.word(address, func + 1024 + 32 * 3);
+            self.word(address + 24, func);
+            self.write(address + 40, &flags.to_le_bytes());
+            self.word(address + 48, previous);
+        }
+    }
+
+    /// The code of a file called `A::f`, which called a function of C, which called a closure.
+    fn program() -> Pages {
+        let mut memory = Pages::default();
+        memory.word(GLOBALS + 488, CLOSURE);
+        memory.execute_data(MAIN, 0x1_0000, 0, TOP);
+        memory.execute_data(CALLER, 0x2_0000, MAIN, 0);
+        memory.execute_data(MAP, 0x3_0000, CALLER, 0);
+        memory.execute_data(CLOSURE, 0x4_0000, MAP, TOP);
+        memory.function(0x1_0000, "");
+        memory.function(0x2_0000, "f");
+        memory.word(0x2_0000 + 16, 0x5_0000);
+        memory.word(0x5_0000 + 8, 0x5_0100);
+        memory.string(0x5_0100, "A");
+        memory.write(0x3_0000, &[1]);
+        memory.named(0x3_0000, "array_map");
+        memory.function(0x4_0000, "{closure}");
+        memory
+    }
+
+    fn native<'a>(bytes: &'a [u8], registers: &'a [u64]) -> NativeStack<'a> {
+        NativeStack {
+            start: STACK,
+            bytes,
+            is_whole: true,
+            registers,
+            instruction_pointer: registers.first().copied(),
+        }
+    }
+
+    /// Functions and lines of each activation.
+    fn read(
+        memory: &mut Pages,
+        native: &NativeStack<'_>,
+        functions: &mut Functions,
+    ) -> Result<Vec<String>, Unknown> {
+        let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
+        let stack = interpreter.stack(memory, native, functions)?;
+        let name = |it: &InterpretedFrame| match it.line {
+            Some(line) => format!("{}:{line}", it.function.name),
+            None => it.function.name.clone(),
+        };
+        let activation = |number| {
+            let names: Vec<_> = stack.of_activation(number).iter().map(name).collect();
+            names.join(" ")
+        };
+        Ok((0..stack.activations.len()).map(activation).collect())
+    }
+
+    #[track_caller]
+    fn check(
+        change: impl FnOnce(&mut Pages),
+        registers: &[u64],
+        expected: Result<&[&str], Unknown>,
+    ) {
+        let mut memory = program();
+        change(&mut memory);
+        let native = native(&[], registers);
+        let stack = read(&mut memory, &native, &mut Functions::default());
+        let expected = expected.map(|it| it.iter().copied().map(String::from).collect());
+        assert_eq!(stack, expected);
+    }
+
+    #[test]
+    fn frames_belong_to_activations() {
+        let outer = "array_map A::f:8 <main>:8";
+        check(|_| {}, &[], Ok(&["{closure}:8", outer]));
+        // A register has the current instruction: the last one.
+        let last = 0x4_0000 + 1024 + 32 * 9;
+        check(|_| {}, &[last], Ok(&["{closure}:11", outer]));
+        // An instruction of no function, as after an exception.
+        check(|it| it.word(CLOSURE, 0x99), &[], Ok(&["{closure}", outer]));
+        // A generator that waits for another one.
+        check(
+            |it| it.word(CALLER + 24, 0),
+            &[],
+            Ok(&["{closure}:8", "array_map <main>:8"]),
+        );
+    }
+
+    #[test]
+    fn functions_of_c_are_innermost_if_something_points_to_them() {
+        let ends = |it: &mut Pages| it.word(GLOBALS + 488, MAP);
+        check(ends, &[], Ok(&["A::f:8 <main>:8"]));
+        check(ends, &[MAP], Ok(&["array_map A::f:8 <main>:8"]));
+        // C code has called it: this is no activation, even as the outermost one.
+        let by_c = |it: &mut Pages| {
+            ends(it);
+            it.execute_data(MAP, 0x3_0000, CALLER, TOP);
+        };
+        check(by_c, &[MAP], Ok(&["array_map A::f:8 <main>:8"]));
+        let alone = |it: &mut Pages| {
+            ends(it);
+            it.execute_data(MAP, 0x3_0000, 0, TOP);
+        };
+        check(alone, &[MAP], Ok(&[]));
+    }
+
+    #[test]
+    fn the_loop_is_where_the_stack_leads_back_to_it() {
+        let words = [1, 2, LOOP.start + 5_u64];
+        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+        let anchor = |bytes: &[u8], registers: &[u64]| {
+            let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
+            let native = native(bytes, registers);
+            let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
+            stack.expect("a stack").activations[0].anchor - STACK
+        };
+        assert_eq!(anchor(&bytes, &[]), 16);
+        assert_eq!(anchor(&bytes, &[LOOP.start]), 0);
+        // It is beyond the dump.
+        assert_eq!(anchor(&bytes[..16], &[]), 16);
+    }
+
+    #[test]
+    fn another_function_at_the_same_address_is_seen() {
+        let (mut memory, mut functions) = (program(), Functions::default());
+        let mut first = |memory: &mut Pages| {
+            read(memory, &native(&[], &[]), &mut functions).map(|it| it[0].clone())
+        };
+        assert_eq!(first(&mut memory), Ok("{closure}:8".into()));
+        memory.string(0x4_0000 + 768, "g");
+        assert_eq!(first(&mut memory), Ok("g:8".into()));
+        memory.word(0x4_0000 + 160, 3);
+        memory.word(0x4_0000 + 1024 + 32 * 3 + 24, 4);
+        assert_eq!(first(&mut memory), Ok("g:4".into()));
+    }
+
+    #[test]
+    fn hostile_memory_is_no_stack() {
+        let hostile = |change: fn(&mut Pages), expected| check(change, &[], Err(expected));
+        hostile(
+            |it| it.word(GLOBALS + 488, u64::MAX - 8),
+            Unknown::Inconsistent,
+        );
+        hostile(|it| it.word(MAIN + 48, CLOSURE), Unknown::TooDeep);
+        let without_function = |it: &mut Pages| {
+            it.word(CLOSURE + 24, 0);
+            it.word(CLOSURE + 48, CLOSURE);
+        };
+        hostile(without_function, Unknown::TooDeep);
+        hostile(|it| it.word(MAIN + 24, u64::MAX - 8), Unknown::Inconsistent);
+        hostile(|it| it.write(0x4_0000, &[3]), Unknown::Inconsistent);
+        hostile(
+            |it| it.word(0x4_0000 + 8, u64::MAX - 4),
+            Unknown::Inconsistent,
+        );
+        hostile(
+            |it| it.word(0x4_0000 + 768 + 16, 1 << 40),
+            Unknown::Inconsistent,
+        );
+        hostile(|it| it.word(0x5_0000 + 8, 8), Unknown::Inconsistent);
+        // So many instructions have no memory: those that have are enough.
+        let many = |it: &mut Pages| it.word(0x4_0000 + 80, u64::MAX);
+        check(many, &[], Ok(&["{closure}:8", "array_map A::f:8 <main>:8"]));
+    }
+
+    #[test]
+    fn other_versions_are_unknown() {
+        let interpreter = Interpreter::new(20_230_831, GLOBALS, vec![LOOP]);
+        assert!(!interpreter.is_readable());
+        let native = native(&[], &[]);
+        let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
+        assert_eq!(stack, Err(Unknown::Version));
+    }
+}

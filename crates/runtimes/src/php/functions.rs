@@ -1,0 +1,237 @@
+//! PHP's functions: names, files and lines.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::layout::{CODE_SIZE, CodeLayout, class, function, instruction, string};
+use crate::Memory;
+use crate::read::{word, word_at};
+use crate::stack::Function;
+
+/// The functions of a process that were read.
+#[derive(Debug, Default)]
+pub struct Functions {
+    known: FxHashMap<u64, Code>,
+    /// Bytes of memory that they use.
+    bytes: usize,
+}
+
+/// A function.
+#[derive(Clone, Debug)]
+pub(super) struct Code {
+    head: Head,
+    pub(super) function: Arc<Function>,
+    /// The line of each instruction; empty for functions of C.
+    lines: Arc<[u32]>,
+}
+
+/// Distinguishes a function from another one at the same address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    name: u64,
+    text: TextId,
+    scope: u64,
+    /// `None` for functions of C.
+    body: Option<Body>,
+}
+
+/// The hash and the length of a name's text.
+type TextId = [u8; 16];
+
+/// The instructions of a function in PHP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Body {
+    opcodes: u64,
+    count: u32,
+    filename: u64,
+    first_line: u32,
+}
+
+impl Functions {
+    /// The most bytes of the functions to remember; then it starts over.
+    const BYTES: usize = 32 << 20;
+    /// Longer texts are invalid, or cut.
+    const LENGTH: u64 = 1 << 20;
+    const NAME: usize = 256;
+    const FILE: usize = 1024;
+    /// Functions to read at once: each is a range of memory, of 1,024 at most.
+    const AT_ONCE: usize = 512;
+    /// The most functions of a stack, and the most instructions whose lines are read for it.
+    const OF_STACK: usize = 4096;
+    const INSTRUCTIONS: usize = 1 << 17;
+
+    /// Reads the functions at these addresses; those that are known are compared with memory.
+    pub(super) fn read(
+        &mut self,
+        memory: &mut impl Memory,
+        layout: &CodeLayout,
+        addresses: &[u64],
+    ) -> Option<()> {
+        (addresses.len() <= Self::OF_STACK).then_some(())?;
+        let mut instructions_left = Self::INSTRUCTIONS;
+        if self.bytes > Self::BYTES {
+            self.known.clear();
+            self.bytes = 0;
+        }
+        for addresses in addresses.chunks(Self::AT_ONCE) {
+            let heads = heads(memory, layout, addresses)?;
+            for (&address, head) in addresses.iter().zip(heads) {
+                if self.known.get(&address).is_some_and(|it| it.head == head) {
+                    continue;
+                }
+                let code = Code::read(memory, head, &mut instructions_left)?;
+                self.bytes += code.footprint();
+                if let Some(before) = self.known.insert(address, code) {
+                    self.bytes -= before.footprint();
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// A function that was read.
+    pub(super) fn get(&self, address: u64) -> Option<&Code> {
+        self.known.get(&address)
+    }
+}
+
+/// The heads of functions. All are read at once: each alone would take most of the time of a stack.
+fn heads(memory: &mut impl Memory, layout: &CodeLayout, addresses: &[u64]) -> Option<Vec<Head>> {
+    let range = |&address: &u64| Some(address..address.checked_add(CODE_SIZE as u64)?);
+    let ranges = addresses.iter().map(range).collect::<Option<Vec<_>>>()?;
+    let mut bytes = vec![0; addresses.len() * CODE_SIZE];
+    let all_read = memory.read_ranges(&ranges, &mut bytes) == bytes.len();
+    let functions = bytes.chunks_exact_mut(CODE_SIZE).zip(addresses);
+    let heads = functions.map(|(bytes, &address)| {
+        // Those of C are shorter, and what follows them may not be readable.
+        let count = match all_read {
+            true => CODE_SIZE,
+            false => memory.read(address, bytes),
+        };
+        Head::of(bytes.get(..count)?, layout)
+    });
+    let mut heads = heads.collect::<Option<Vec<_>>>()?;
+    let named = || heads.iter().filter(|head| head.name != 0);
+    let text = |head: &Head| {
+        let start = head.name.checked_add(string::HASH)?;
+        Some(start..start.checked_add(size_of::<TextId>() as u64)?)
+    };
+    let texts = named().map(text).collect::<Option<Vec<_>>>()?;
+    let mut bytes = vec![0; texts.len() * size_of::<TextId>()];
+    (memory.read_ranges(&texts, &mut bytes) == bytes.len()).then_some(())?;
+    let (texts, _) = bytes.as_chunks();
+    let named = heads.iter_mut().filter(|head| head.name != 0);
+    for (head, text) in named.zip(texts) {
+        head.text = *text;
+    }
+    Some(heads)
+}
+
+impl Head {
+    /// Without what is known of the text of the name.
+    fn of(bytes: &[u8], layout: &CodeLayout) -> Option<Self> {
+        Some(Self {
+            name: word_at(bytes, function::NAME)?,
+            text: TextId::default(),
+            scope: word_at(bytes, function::SCOPE)?,
+            body: match *bytes.first()? {
+                function::INTERNAL => None,
+                function::USER | function::EVAL => Some(Body {
+                    opcodes: word_at(bytes, layout.opcodes)?,
+                    count: word_at(bytes, layout.last)? as u32,
+                    filename: word_at(bytes, layout.filename)?,
+                    first_line: word_at(bytes, layout.line_start)? as u32,
+                }),
+                _ => return None,
+            },
+        })
+    }
+}
+
+impl Code {
+    fn read(memory: &mut impl Memory, head: Head, instructions_left: &mut usize) -> Option<Self> {
+        let name = match head.name {
+            // The code of a file.
+            0 => "<main>".to_owned(),
+            name => text(memory, name, Functions::NAME)?,
+        };
+        let name = match head.scope {
+            0 => name,
+            scope => {
+                let class = word(memory, scope.checked_add(class::NAME)?)?;
+                format!("{}::{name}", text(memory, class, Functions::NAME)?)
+            }
+        };
+        let (file, first_line, lines) = match head.body {
+            None => ("<internal>".to_owned(), 0, Arc::default()),
+            Some(body) => {
+                let file = text(memory, body.filename, Functions::FILE)?;
+                (file, body.first_line, body.lines(memory, instructions_left))
+            }
+        };
+        let function = Arc::new(Function {
+            name,
+            file,
+            first_line,
+        });
+        Some(Self {
+            head,
+            function,
+            lines,
+        })
+    }
+
+    /// Bytes of memory that it uses.
+    fn footprint(&self) -> usize {
+        let texts = self.function.name.capacity() + self.function.file.capacity();
+        size_of::<Self>() + size_of::<Function>() + texts + size_of_val(&*self.lines)
+    }
+
+    /// Whether it is in PHP, and not in C.
+    pub(super) fn is_php(&self) -> bool {
+        self.head.body.is_some()
+    }
+
+    /// The addresses of its instructions; empty if it is in C.
+    pub(super) fn instructions(&self) -> Range<u64> {
+        let Some(body) = self.head.body else {
+            return 0..0;
+        };
+        let size = u64::from(body.count) * instruction::SIZE as u64;
+        body.opcodes..body.opcodes.saturating_add(size)
+    }
+
+    /// The line of the instruction at this address, if it is one of the function's.
+    pub(super) fn line(&self, address: u64) -> Option<u32> {
+        let offset = address.checked_sub(self.instructions().start)?;
+        let number = usize::try_from(offset).ok()? / instruction::SIZE;
+        self.lines.get(number).copied()
+    }
+}
+
+impl Body {
+    /// The line of each instruction, of as many as could be read.
+    fn lines(&self, memory: &mut impl Memory, instructions_left: &mut usize) -> Arc<[u32]> {
+        let count = (self.count as usize).min(*instructions_left);
+        *instructions_left -= count;
+        let mut bytes = vec![0; count * instruction::SIZE];
+        let read = memory.read(self.opcodes, &mut bytes);
+        let (instructions, _) = bytes[..read.min(bytes.len())].as_chunks::<{ instruction::SIZE }>();
+        let line = |bytes: &[u8; instruction::SIZE]| {
+            let line = bytes[instruction::LINE..].first_chunk();
+            line.map_or(0, |&line| u32::from_le_bytes(line))
+        };
+        instructions.iter().map(line).collect()
+    }
+}
+
+/// The bytes of a `zend_string`, up to a limit.
+fn text(memory: &mut impl Memory, address: u64, limit: usize) -> Option<String> {
+    let length = word(memory, address.checked_add(string::HASH)?.checked_add(8)?)?;
+    (length <= Functions::LENGTH).then_some(())?;
+    let mut bytes = vec![0; (length as usize).min(limit)];
+    let count = memory.read(address.checked_add(string::BYTES)?, &mut bytes);
+    (count == bytes.len()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,90 @@
+//! Files that contain a PHP.
+
+use std::fs::File;
+use std::ops::Range;
+
+use object::ReadCache;
+
+use super::frames::Interpreter;
+use crate::elf::{self, Elf, Segments};
+use crate::function_parts;
+
+/// A file that contains an interpreter: an executable, or the module of a server.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// `ZEND_MODULE_API_NO`: the date of the version's interface for modules; `None` if unknown.
+    api: Option<u32>,
+    /// The address of `executor_globals` in the file's own address space; `None` if each thread has
+    /// its own.
+    globals: Option<u64>,
+    /// The addresses of the evaluation loop.
+    evaluation: Vec<Range<u64>>,
+    segments: Segments,
+}
+
+impl Library {
+    /// Whether a file of this name may contain one: `php8.2`, `php-fpm8.2`, `libphp.so`.
+    pub fn is_named(name: &str) -> bool {
+        name.starts_with("php") || name.starts_with("libphp")
+    }
+
+    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
+    pub fn read(file: File) -> Option<Self> {
+        let cache = ReadCache::new(file);
+        let elf = Elf::parse(&cache)?;
+        let (mut globals, mut evaluation) = (None, Vec::new());
+        elf.symbols(|name, range| match name {
+            b"executor_globals" => globals = Some(range.start),
+            b"execute_ex" | b"execute_ex.cold"
+                if !range.is_empty() && !evaluation.contains(&range) =>
+            {
+                evaluation.push(range);
+            }
+            _ => {}
+        });
+        (!evaluation.is_empty()).then(|| Self {
+            api: elf.section(".rodata").and_then(|(_, bytes)| api(bytes)),
+            globals,
+            evaluation: function_parts::with_unnamed(&elf, evaluation),
+            segments: elf.mapped(),
+        })
+    }
+
+    /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
+    /// `start`; `None` if that is not part of it.
+    pub fn at(&self, start: u64, file_offset: u64) -> Option<Interpreter> {
+        let bias = self.segments.bias(start, file_offset)?;
+        let evaluation = elf::moved(&self.evaluation, bias);
+        Some(match (self.api, self.globals) {
+            (Some(api), Some(globals)) => {
+                Interpreter::new(api, bias.wrapping_add(globals), evaluation)
+            }
+            _ => Interpreter::unknown(evaluation),
+        })
+    }
+}
+
+/// The version in `ZEND_MODULE_BUILD_ID`, which each module of C code has: `API20220829,NTS`.
+fn api(constants: &[u8]) -> Option<u32> {
+    const START: &[u8] = b"API";
+    const DIGITS: usize = 8;
+    const END: &[u8] = b",NTS\0";
+    let mut words = constants.windows(START.len() + DIGITS + END.len());
+    words.find_map(|word| {
+        let digits = word.strip_prefix(START)?.strip_suffix(END)?;
+        std::str::from_utf8(digits).ok()?.parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_in_the_build_id() {
+        assert_eq!(api(b"\0API20220829,NTS\0x"), Some(20_220_829));
+        assert_eq!(api(b"API20220829,TS\0\0"), None);
+        assert_eq!(api(b"APIx0220829,NTS\0"), None);
+        assert_eq!(api(b"API"), None);
+    }
+}

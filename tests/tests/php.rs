@@ -1,0 +1,146 @@
+//! PHP functions are in the stacks of samples, as callers of native ones.
+
+use std::path::Path;
+
+use prof_tests::{Compiler, Need, Program, Session, Stacks, USER_CODE, copy_executable, needs};
+use serde_json::Value;
+
+const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Php];
+
+/// The PHP function that called the native one, which is a digit: the digit of its name.
+fn caller(frames: &[String], native: usize) -> Option<&str> {
+    let before = frames[..native].iter().rev();
+    before
+        .filter_map(|frame| frame.strip_prefix('f'))
+        .find(|rest| rest.len() == 1)
+}
+
+/// The share of stacks with native functions whose PHP callers are known. Those must be right.
+fn known_callers(stacks: &Stacks) -> f64 {
+    let (mut right, mut marked) = (0, 0);
+    for (frames, weight) in stacks.iter() {
+        let is_native = |frame: &String| frame.len() == 2 && frame.starts_with('n');
+        let Some(native) = frames.iter().position(is_native) else {
+            continue;
+        };
+        if frames.iter().any(|frame| frame.starts_with("[no PHP")) {
+            marked += weight;
+            continue;
+        }
+        let called = frames[native].strip_prefix('n');
+        assert_eq!(caller(frames, native), called, "{frames:?}");
+        right += weight;
+    }
+    assert!(right > 0, "{stacks}");
+    right as f64 / (right + marked) as f64
+}
+
+/// Records the program of pairs; `at_least` is the share of the native functions' samples whose PHP
+/// callers are known.
+fn check(session: &Session, options: &[&str], at_least: f64) {
+    let library = Program::new(
+        &["php_natives.c"],
+        Compiler::Gcc,
+        &["-O1", "-shared", "-fPIC"],
+    );
+    let path = session.path("natives.so");
+    copy_executable(&library.build(), &path);
+    // A copy: plain users may not be allowed to enter the checkout.
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
+    let text = std::fs::read(programs.join("php_pairs.php")).expect("the program");
+    let program = session.write("php_pairs.php", &text);
+    let options = [&["-e", "cpu-clock:u"], options].concat();
+    let words = ["php".as_ref(), program.as_path(), &path, "60000".as_ref()];
+    let recorded = session.record(&options, &words);
+    let stacks = recorded.stacks();
+    let known = known_callers(&stacks);
+    assert!(known >= at_least, "{known}\n{stacks}");
+    let json = recorded.report(&["--json", "-"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    let functions = json["functions"].as_array().expect("functions");
+    let kind = functions.iter().find(|it| it["name"] == "Caller::make");
+    assert_eq!(kind.map(|it| &it["kind"]), Some(&Value::from("php")));
+    let loops = stacks.share(|frames| {
+        let has = |start| frames.iter().any(|frame| frame.starts_with(start));
+        has("execute_ex") && !has("[no PHP")
+    });
+    assert!(loops == 0.0, "interpreters fold: {stacks}");
+}
+
+#[test]
+fn natives_have_the_callers_that_they_had() {
+    if needs(NEEDS) {
+        check(&Session::new(), &["-F", "1999"], 0.95);
+    }
+}
+
+#[test]
+fn plain_users_see_the_same() {
+    if needs(&[NEEDS, &[Need::PlainSampling]].concat()) {
+        check(&Session::plain_user(), &["-F", "999"], 0.9);
+    }
+}
+
+/// The frames of a stopped thread are exact.
+#[test]
+fn stopped_threads_have_exact_stacks() {
+    if needs(NEEDS) {
+        check(&Session::new(), &["-F", "999", "--sampler", "ptrace"], 0.97);
+    }
+}
+
+#[test]
+fn scripts_behind_a_shell_have_their_functions_without_a_flag() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs/hot.php");
+    let script = format!("php {}; exit 3", program.display());
+    let arguments = [&["record"], USER_CODE, &["--", "sh", "-c", &script]].concat();
+    let outcome = session.run(arguments);
+    outcome.assert_code(3);
+    let stacks = Stacks::from_folded(&session.run(["report", "--folded", "-"]).stdout);
+    let in_main = stacks.share(|frames| frames.iter().any(|frame| frame == "<main>"));
+    let named = ["light", "heavy"].map(|name| stacks.self_share(name));
+    assert!(named[0] + named[1] > 0.95 * in_main, "{named:?}\n{stacks}");
+    // Twice as many rounds, each with a multiplication more.
+    let ratio = named[1] / named[0];
+    assert!((2.0..2.8).contains(&ratio), "{ratio}\n{stacks}");
+}
+
+/// Lines are those of the calls, and of what runs now.
+#[test]
+fn frames_have_lines() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    let lines = "<?php
+function work() {
+    $sum = 0;
+    for ($i = 0; $i < 20000000; $i++) $sum += $i;
+    return $sum;
+}
+function call() {
+    return
+        work();
+}
+call();
+";
+    let program = session.write("lines.php", lines.as_bytes());
+    session.record(USER_CODE, &["php".as_ref(), program.as_path()]);
+    let listing = session.run(["annotate", "lines.php"]);
+    // Before the line are the total in percent and in time.
+    let total = |number: &str| {
+        let mut rows = listing.stdout.lines();
+        rows.find_map(|row| {
+            let words: Vec<_> = row.split_whitespace().take(5).collect();
+            let at = words.iter().rposition(|&word| word == number)?;
+            words.get(at.checked_sub(2)?)?.parse::<f64>().ok()
+        })
+    };
+    for number in ["4", "9", "11"] {
+        assert!(total(number) > Some(75.0), "{number}: {listing}");
+    }
+}
