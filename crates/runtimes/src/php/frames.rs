@@ -283,6 +283,12 @@ mod tests {
         check(|_| {}, &[last], Ok(&["{closure}:11", outer]));
         // An instruction of no function, as after an exception.
         check(|it| it.word(CLOSURE, 0x99), &[], Ok(&["{closure}", outer]));
+        // An anonymous class: its file, line and number come after a NUL byte.
+        check(
+            |it| it.string(0x5_0100, "class@anonymous\0/x/y.php:3$0"),
+            &[],
+            Ok(&["{closure}:8", "array_map class@anonymous::f:8 <main>:8"]),
+        );
         // A generator that waits for another one.
         check(
             |it| it.word(CALLER + 24, 0),

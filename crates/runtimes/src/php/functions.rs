@@ -227,11 +227,14 @@ impl Body {
     }
 }
 
-/// The bytes of a `zend_string`, up to a limit.
+/// The bytes of a `zend_string`, up to a limit, or to the NUL byte before what makes the name of an
+/// anonymous class unique.
 fn text(memory: &mut impl Memory, address: u64, limit: usize) -> Option<String> {
     let length = word(memory, address.checked_add(string::HASH)?.checked_add(8)?)?;
     (length <= Functions::LENGTH).then_some(())?;
     let mut bytes = vec![0; (length as usize).min(limit)];
     let count = memory.read(address.checked_add(string::BYTES)?, &mut bytes);
-    (count == bytes.len()).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    (count == bytes.len()).then_some(())?;
+    let shown = bytes.split(|&byte| byte == 0).next();
+    Some(String::from_utf8_lossy(shown.unwrap_or_default()).into_owned())
 }
