@@ -47,7 +47,7 @@ class Caller {
 }
 
 function call($function, $rounds) {
-    switch (random_int(0, 7)) {
+    switch (random_int(0, 8)) {
         case 0: return $function($rounds);
         case 1: return recurse(random_int(0, 60), $function, $rounds);
         case 2: return array_sum(iterator_to_array(generate($function, $rounds), false));
@@ -63,6 +63,14 @@ function call($function, $rounds) {
             } catch (Exception) {
                 return $function($rounds);
             }
+        case 8:
+            $fiber = new Fiber(function () use ($function, $rounds) {
+                $function($rounds);
+                Fiber::suspend();
+                array_map($function, [$rounds]);
+            });
+            $fiber->start();
+            return $fiber->resume();
         default: return spin(random_int(0, 2000));
     }
 }

@@ -32,6 +32,9 @@ pub struct InterpretedStack {
     pub frames: Vec<InterpretedFrame>,
     /// The activations of the evaluation loop.
     pub activations: Vec<Activation>,
+    /// How many of the activations are on the thread's native stack; the others are on those of
+    /// the coroutines that have resumed this one, and of the thread itself.
+    pub on_stack: usize,
     /// The addresses of the innermost function's instructions.
     pub instructions: Range<u64>,
 }
@@ -77,6 +80,7 @@ impl InterpretedStack {
             return Err(Unknown::Inconsistent);
         }
         self.activations.push(Activation { anchor, end });
+        self.on_stack = self.activations.len();
         Ok(())
     }
 
@@ -102,6 +106,7 @@ impl InterpretedStack {
             let end = inner + end;
             self.activations.push(Activation { anchor, end });
         }
+        self.on_stack = self.activations.len();
         Ok(())
     }
 
@@ -119,5 +124,13 @@ impl InterpretedStack {
         let start = number.checked_sub(1).and_then(end).unwrap_or(0);
         let end = end(number).unwrap_or(start);
         self.frames.get(start..end).unwrap_or_default()
+    }
+
+    /// The frames that are on other native stacks.
+    pub fn of_other_stacks(&self) -> &[InterpretedFrame] {
+        let last = self.on_stack.checked_sub(1);
+        let last = last.and_then(|last| self.activations.get(last));
+        let start = last.map_or(0, |last| last.end);
+        self.frames.get(start..).unwrap_or_default()
     }
 }

@@ -97,8 +97,14 @@ impl Interpreter {
     ) -> Result<InterpretedStack, Unknown> {
         let mut anchor = self.innermost_loop(native);
         let mut stack = InterpretedStack::default();
+        let mut on_stack = None;
         for frame in frames {
             let code = functions.get(frame.func).ok_or(Unknown::Inconsistent)?;
+            if code.is_fiber() {
+                let inner = Some(stack.activations.len()).filter(|&count| count > 0);
+                on_stack = on_stack.or(inner);
+                continue;
+            }
             if !code.is_php() && stack.frames.is_empty() && !native.points_to(frame.address) {
                 continue;
             }
@@ -120,6 +126,7 @@ impl Interpreter {
         // Functions of C that C code has called, as at the end of a program, are in no loop.
         let in_loops = stack.activations.last().map_or(0, |last| last.end);
         stack.frames.truncate(in_loops);
+        stack.on_stack = on_stack.unwrap_or(stack.activations.len());
         Ok(stack)
     }
 
@@ -313,6 +320,31 @@ mod tests {
             it.execute_data(MAP, 0x3_0000, 0, TOP);
         };
         check(alone, &[MAP], Ok(&[]));
+    }
+
+    #[test]
+    fn fibers_have_stacks_of_their_own() {
+        const START: u64 = 0x8400;
+        let mut memory = program();
+        memory.execute_data(CLOSURE, 0x4_0000, START, TOP);
+        memory.execute_data(START, 0x6_0000, MAP, 0);
+        memory.write(0x6_0000, &[1]);
+        let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
+        let native = native(&[], &[]);
+        let stack = interpreter.stack(&mut memory, &native, &mut Functions::default());
+        let stack = stack.expect("a stack");
+        assert_eq!((stack.activations.len(), stack.on_stack), (2, 1));
+        let outer = stack.of_other_stacks().iter();
+        let outer: Vec<_> = outer.map(|it| it.function.name.as_str()).collect();
+        assert_eq!(outer, ["array_map", "A::f", "<main>"]);
+        // A function of C without a name that does nothing.
+        let does_nothing = |it: &mut Pages| {
+            it.word(GLOBALS + 488, START);
+            it.execute_data(START, 0x6_0000, CLOSURE, 0);
+            it.write(0x6_0000, &[1]);
+        };
+        let outer = "array_map A::f:8 <main>:8";
+        check(does_nothing, &[START], Ok(&["{closure}:8", outer]));
     }
 
     #[test]

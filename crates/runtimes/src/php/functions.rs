@@ -194,6 +194,12 @@ impl Code {
         self.head.body.is_some()
     }
 
+    /// Whether it stands for the start of a fiber's native stack: `zend_fiber_function`. Other
+    /// functions of C without a name do nothing.
+    pub(super) fn is_fiber(&self) -> bool {
+        !self.is_php() && self.head.name == 0
+    }
+
     /// The addresses of its instructions; empty if it is in C.
     pub(super) fn instructions(&self) -> Range<u64> {
         let Some(body) = self.head.body else {

@@ -118,6 +118,10 @@ impl InterpretedFrames {
             false => Err(MissingFrames::TooDeep),
         };
         let added = stack.map(|(stack, waiting)| {
+            if note.end == StackEnd::Root {
+                let frames = self.addresses(language, stack.of_other_stacks());
+                insert_at(chain.len(), &frames, chain, note);
+            }
             for (number, &at) in loops.iter().enumerate().rev() {
                 let frames = stack.of_activation(number + waiting);
                 insert_at(at, &self.addresses(language, frames), chain, note);
@@ -234,7 +238,7 @@ fn fit<'s>(
     loops: &[usize],
     (note, room): (StackNote, usize),
 ) -> Result<(&'s InterpretedStack, usize), MissingFrames> {
-    let (native, known) = (loops.len(), stack.activations.len());
+    let (native, known) = (loops.len(), stack.on_stack);
     // PHP has a frame of what C code calls before its loop begins, and after it has ended.
     let has_loop = language != InterpretedLanguage::Php || stack.of_activation(0).len() > 1;
     let waiting = usize::from(known == native + 1 && !has_loop && note.end == StackEnd::Root);
@@ -249,7 +253,7 @@ fn fit<'s>(
 /// Inserts frames before the one at `at`; those read after the sample keep their place.
 fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNote) {
     let late = chain.len().saturating_sub(note.remote_read.into());
-    if at >= late {
+    if note.remote_read > 0 && at >= late {
         let more = u16::try_from(frames.len()).unwrap_or(u16::MAX);
         note.remote_read = note.remote_read.saturating_add(more);
     }
