@@ -46,8 +46,16 @@ class Caller {
     }
 }
 
+class Released {
+    function __construct(public $function, public $rounds) {}
+
+    function __destruct() {
+        ($this->function)($this->rounds);
+    }
+}
+
 function call($function, $rounds) {
-    switch (random_int(0, 8)) {
+    switch (random_int(0, 9)) {
         case 0: return $function($rounds);
         case 1: return recurse(random_int(0, 60), $function, $rounds);
         case 2: return array_sum(iterator_to_array(generate($function, $rounds), false));
@@ -71,6 +79,13 @@ function call($function, $rounds) {
             });
             $fiber->start();
             return $fiber->resume();
+        case 7:
+            // Its variables are freed after its return.
+            return array_map(function ($rounds) use ($function) {
+                $value = new Released($function, $rounds);
+                $values = range(0, $rounds);
+                return count($values);
+            }, [$rounds]);
         default: return spin(random_int(0, 2000));
     }
 }

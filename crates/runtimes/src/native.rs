@@ -48,6 +48,17 @@ impl<'a> NativeStack<'a> {
         (self.registers.iter().copied()).find(|it| range.contains(it))
     }
 
+    /// Whether a register, or a word up to the address `end`, points into this range, or behind it:
+    /// so it may be if the stack is not known up to there.
+    pub(crate) fn may_point_into(&self, range: &Range<u64>, end: u64) -> bool {
+        let is_in = |value: u64| (range.start..=range.end).contains(&value);
+        let length = end.saturating_sub(self.start);
+        let is_known = self.is_whole || length < self.bytes.len() as u64;
+        !is_known
+            || self.registers.iter().any(|&value| is_in(value))
+            || self.words().take(length as usize / 8).any(is_in)
+    }
+
     /// For each of these pointers, innermost first, the address of a word equal to it: the first
     /// one above the word for the previous pointer. A register counts as the innermost word.
     pub(crate) fn find(&self, pointers: impl Iterator<Item = u64>) -> Option<Vec<u64>> {

@@ -35,6 +35,9 @@ pub struct InterpretedStack {
     /// How many of the activations are on the thread's native stack; the others are on those of
     /// the coroutines that have resumed this one, and of the thread itself.
     pub on_stack: usize,
+    /// Whether nothing up to the innermost loop points to an instruction of the innermost function:
+    /// the loop has left the frame of its own one, or C code is about to run it. Only of PHP.
+    pub has_left: bool,
     /// The addresses of the innermost function's instructions.
     pub instructions: Range<u64>,
 }

@@ -111,6 +111,7 @@ impl Interpreter {
             let mut instruction = frame.instruction;
             if code.is_php() && stack.instructions.is_empty() {
                 stack.instructions = code.instructions();
+                stack.has_left = !native.may_point_into(&stack.instructions, anchor);
                 // What the frame itself has may be that of the last call or error.
                 instruction = (native.register_in(&stack.instructions)).unwrap_or(instruction);
             }
@@ -361,6 +362,24 @@ mod tests {
         assert_eq!(anchor(&bytes, &[LOOP.start]), 0);
         // It is beyond the dump.
         assert_eq!(anchor(&bytes[..16], &[]), 16);
+    }
+
+    #[test]
+    fn a_loop_has_left_its_frame_if_nothing_points_to_an_instruction() {
+        let instruction = 0x4_0000 + 1024 + 32;
+        let has_left = |words: &[u64], registers: &[u64], is_whole| {
+            let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+            let mut native = native(&bytes, registers);
+            native.is_whole = is_whole;
+            let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
+            let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
+            stack.expect("a stack").has_left
+        };
+        assert!(has_left(&[1, LOOP.start, instruction], &[2], true));
+        assert!(!has_left(&[1, LOOP.start], &[instruction], true));
+        assert!(!has_left(&[instruction, LOOP.start], &[2], true));
+        // The loop is beyond the dump.
+        assert!(!has_left(&[1, 3], &[2], false));
     }
 
     #[test]

@@ -105,7 +105,7 @@ impl InterpretedFrames {
         let first = chain.iter().position(|&entry| entry == context::USER)? + 1;
         let is_loop = |&at: &usize| interpreter.evaluates_at(chain[at]);
         let loops: Vec<_> = (first..chain.len()).filter(is_loop).collect();
-        let &innermost = loops.first()?;
+        let innermost = *loops.first()?;
         let stack = match reading {
             Some(reading) => reading.stack.as_ref().map_err(|&reason| reason),
             None if !interpreter.is_readable() => Err(MissingFrames::UnknownVersion),
@@ -114,10 +114,10 @@ impl InterpretedFrames {
         let language = interpreter.language();
         let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
         let stack = match self.functions.len() < Self::FUNCTIONS {
-            true => stack.and_then(|stack| fit(stack, language, &loops, (*note, room))),
+            true => stack.and_then(|stack| fit(stack, language, loops, (*note, room))),
             false => Err(MissingFrames::TooDeep),
         };
-        let added = stack.map(|(stack, waiting)| {
+        let added = stack.map(|(stack, loops, waiting)| {
             if note.end == StackEnd::Root {
                 let frames = self.addresses(language, stack.of_other_stacks());
                 insert_at(chain.len(), &frames, chain, note);
@@ -230,23 +230,49 @@ impl InterpretedFrames {
     }
 }
 
-/// The stack, if its activations are those of the native stack, and how many of its innermost
-/// activations are not among them.
-fn fit<'s>(
-    stack: &'s InterpretedStack,
+/// The stack, if its activations are those of the native stack; the loops that have frames, and how
+/// many of its innermost activations are in no loop.
+fn fit(
+    stack: &InterpretedStack,
     language: InterpretedLanguage,
-    loops: &[usize],
+    mut loops: Vec<usize>,
     (note, room): (StackNote, usize),
-) -> Result<(&'s InterpretedStack, usize), MissingFrames> {
+) -> Result<(&InterpretedStack, Vec<usize>, usize), MissingFrames> {
     let (native, known) = (loops.len(), stack.on_stack);
     // PHP has a frame of what C code calls before its loop begins, and after it has ended.
     let has_loop = language != InterpretedLanguage::Php || stack.of_activation(0).len() > 1;
     let waiting = usize::from(known == native + 1 && !has_loop && note.end == StackEnd::Root);
-    let fits = native + waiting == known || (note.end != StackEnd::Root && native < known);
+    let left = left_loop(stack).filter(|&left| {
+        language == InterpretedLanguage::Php
+            && native == known + 1
+            && left < native
+            && note.end == StackEnd::Root
+    });
+    if let Some(left) = left {
+        loops.remove(left);
+    }
+    let fits = loops.len() + waiting == known || (note.end != StackEnd::Root && native < known);
     match (note.elided, stack.frames.len() <= room) {
-        (0, true) if fits => Ok((stack, waiting)),
+        (0, true) if fits => Ok((stack, loops, waiting)),
         (0, true) => Err(MissingFrames::Mismatch),
         _ => Err(MissingFrames::TooDeep),
+    }
+}
+
+/// Which loop can be without a frame: a function of PHP that C code has called leaves its frame
+/// before it frees its variables, and that may call a destructor.
+fn left_loop(stack: &InterpretedStack) -> Option<usize> {
+    if stack.has_left {
+        return Some(0);
+    }
+    let is_destructor = |&number: &usize| {
+        let called = stack.of_activation(number).last();
+        called.is_some_and(|frame| frame.function.name.ends_with("::__destruct"))
+    };
+    let mut destructors = (0..stack.on_stack).filter(is_destructor);
+    match (destructors.next(), destructors.next()) {
+        (Some(only), None) => Some(only + 1),
+        _ => None,
     }
 }
 
@@ -295,5 +321,58 @@ pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap
         build_id: None,
         identity: None,
         path: OsStr::new(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prof_runtimes::Activation;
+
+    use super::*;
+
+    /// A stack of PHP whose activations each run one function.
+    fn stack(names: &[&str], has_left: bool) -> InterpretedStack {
+        let frame = |&name: &&str| InterpretedFrame {
+            function: Arc::new(Function {
+                name: name.into(),
+                file: String::new(),
+                first_line: 0,
+            }),
+            line: None,
+        };
+        let activation = |end| Activation {
+            anchor: end as u64,
+            end,
+        };
+        InterpretedStack {
+            frames: names.iter().map(frame).collect(),
+            activations: (1..=names.len()).map(activation).collect(),
+            on_stack: names.len(),
+            has_left,
+            instructions: 0..0,
+        }
+    }
+
+    /// The loops of `count` that have frames.
+    #[track_caller]
+    fn check(stack: &InterpretedStack, count: usize, expected: Result<&[usize], MissingFrames>) {
+        let note = (StackNote::new(StackEnd::Root), 100);
+        let fits = fit(stack, InterpretedLanguage::Php, (0..count).collect(), note);
+        let loops = fits.map(|(_, loops, _)| loops);
+        assert_eq!(loops, expected.map(<[usize]>::to_vec));
+    }
+
+    #[test]
+    fn a_loop_that_frees_variables_has_no_frame() {
+        let mismatch = Err(MissingFrames::Mismatch);
+        check(&stack(&["f", "<main>"], false), 2, Ok(&[0, 1]));
+        check(&stack(&["<main>"], true), 2, Ok(&[1]));
+        check(&stack(&["<main>"], false), 2, mismatch);
+        check(&stack(&["<main>"], true), 3, mismatch);
+        let destroys = |names| stack(names, false);
+        check(&destroys(&["A::__destruct", "<main>"]), 3, Ok(&[0, 2]));
+        check(&destroys(&["f", "A::__destruct", "g"]), 4, Ok(&[0, 1, 3]));
+        let two = ["A::__destruct", "B::__destruct", "<main>"];
+        check(&destroys(&two), 4, mismatch);
     }
 }
