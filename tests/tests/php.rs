@@ -109,6 +109,34 @@ fn scripts_behind_a_shell_have_their_functions_without_a_flag() {
     assert!((2.0..2.8).contains(&ratio), "{ratio}\n{stacks}");
 }
 
+/// They are not among PHP's frames while another generator runs for them.
+#[test]
+fn generators_that_delegate_are_callers() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    let text = "<?php
+function inner() {
+    for ($round = 0; $round < 20000; $round++) {
+        for ($i = 0, $sum = 0; $i < 1000; $i++) $sum += $i;
+        yield $sum;
+    }
+}
+function middle() { yield from inner(); }
+function outer() { yield from middle(); }
+function consume() { foreach (outer() as $sum); }
+consume();
+";
+    let program = session.write("generators.php", text.as_bytes());
+    let recorded = session.record(USER_CODE, &["php".as_ref(), program.as_path()]);
+    let stacks = recorded.stacks();
+    let shares = [&["inner"][..], &["consume", "outer", "middle", "inner"]].map(|names| {
+        stacks.share(|frames| frames.windows(names.len()).any(|frames| frames == names))
+    });
+    assert!(shares[0] > 0.5 && shares[1] > 0.99 * shares[0], "{stacks}");
+}
+
 /// Lines are those of the calls, and of what runs now.
 #[test]
 fn frames_have_lines() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Functions;
-use super::layout::{PhpLayout, frame, layout_of};
+use super::layout::{GeneratorLayout, PhpLayout, frame, layout_of};
 use crate::Memory;
 use crate::native::NativeStack;
 use crate::read::{Block, word, word_at};
@@ -75,10 +75,16 @@ impl Interpreter {
             let frame = block.bytes(memory, address, frame::SIZE);
             let frame = frame.and_then(|bytes| Frame::of(address, bytes));
             let frame = frame.ok_or(Unknown::Inconsistent)?;
+            let fake = layout.generator.execute_fake.into();
+            let is_placeholder = frame.this.checked_add(fake) == Some(address);
             address = frame.previous;
-            // A generator that waits for another one has none.
             if frame.func != 0 {
                 frames.push(frame);
+            } else if is_placeholder {
+                let delegating = delegating(memory, &layout.generator, frame.this, frames_left);
+                let delegating = delegating.ok_or(Unknown::Inconsistent)?;
+                frames_left -= delegating.len();
+                frames.extend(delegating);
             }
         }
         let mut of_frames: Vec<_> = frames.iter().map(|frame| frame.func).collect();
@@ -144,11 +150,42 @@ impl Interpreter {
     }
 }
 
+/// The frames of the generators that delegate to the running one (`yield from`), the innermost
+/// first. The stack has a placeholder instead, which is part of the outermost one.
+fn delegating(
+    memory: &mut impl Memory,
+    layout: &GeneratorLayout,
+    outermost: u64,
+    at_most: usize,
+) -> Option<Vec<Frame>> {
+    let mut frames = Vec::new();
+    let mut generator = outermost;
+    loop {
+        let mut field = |offset: u16| word(memory, generator.checked_add(offset.into())?);
+        let (parent, address) = (field(layout.parent)?, field(layout.execute_data)?);
+        // The running one.
+        if parent == 0 {
+            frames.reverse();
+            return Some(frames);
+        }
+        (frames.len() < at_most).then_some(())?;
+        let mut bytes = [0; frame::SIZE];
+        (memory.read(address, &mut bytes) == bytes.len()).then_some(())?;
+        // No loop runs it.
+        frames.push(Frame {
+            is_called_by_c: false,
+            ..Frame::of(address, &bytes)?
+        });
+        generator = parent;
+    }
+}
+
 /// The fields read from a frame.
 struct Frame {
     address: u64,
     instruction: u64,
     func: u64,
+    this: u64,
     is_called_by_c: bool,
     previous: u64,
 }
@@ -159,6 +196,7 @@ impl Frame {
             address,
             instruction: word_at(bytes, frame::OPLINE)?,
             func: word_at(bytes, frame::FUNC)?,
+            this: word_at(bytes, frame::THIS)?,
             is_called_by_c: word_at(bytes, frame::CALL_INFO)? & frame::CALLED_BY_C != 0,
             previous: word_at(bytes, frame::PREVIOUS)?,
         })
@@ -297,12 +335,40 @@ mod tests {
             &[],
             Ok(&["{closure}:8", "array_map class@anonymous::f:8 <main>:8"]),
         );
-        // A generator that waits for another one.
+        // C code that no function of PHP has called.
         check(
             |it| it.word(CALLER + 24, 0),
             &[],
             Ok(&["{closure}:8", "array_map <main>:8"]),
         );
+    }
+
+    #[test]
+    fn generators_that_wait_for_others_are_callers() {
+        const OUTER: u64 = 0x9000;
+        const MIDDLE: u64 = 0xa000;
+        const RUNNING: u64 = 0xb000;
+        let delegates = |it: &mut Pages| {
+            let functions = [(OUTER, 0x6_0000, "outer"), (MIDDLE, 0x7_0000, "middle")];
+            for (generator, function, name) in functions {
+                it.function(function, name);
+                it.execute_data(generator + 256, function, 0x99, TOP);
+                it.word(generator + 56, generator + 256);
+            }
+            it.word(OUTER + 152, MIDDLE);
+            it.word(MIDDLE + 152, RUNNING);
+            it.word(RUNNING + 56, CLOSURE);
+            it.word(CLOSURE + 48, OUTER + 184);
+            it.word(OUTER + 184 + 32, OUTER);
+            it.word(OUTER + 184 + 48, CALLER);
+        };
+        let outer = "middle:8 outer:8 A::f:8 <main>:8";
+        check(delegates, &[], Ok(&["{closure}:8", outer]));
+        let in_a_circle = |it: &mut Pages| {
+            delegates(it);
+            it.word(MIDDLE + 152, OUTER);
+        };
+        check(in_a_circle, &[], Err(Unknown::Inconsistent));
     }
 
     #[test]

@@ -6,6 +6,16 @@ pub(super) struct PhpLayout {
     /// `zend_executor_globals.current_execute_data`.
     pub(super) current: u16,
     pub(super) code: CodeLayout,
+    pub(super) generator: GeneratorLayout,
+}
+
+/// `zend_generator`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GeneratorLayout {
+    pub(super) execute_data: u16,
+    /// `node.parent`: the generator that this one delegates to.
+    pub(super) parent: u16,
+    pub(super) execute_fake: u16,
 }
 
 /// `zend_op_array`, without what it shares with functions of C.
@@ -22,6 +32,8 @@ pub(super) struct CodeLayout {
 pub(super) mod frame {
     pub(in crate::php) const OPLINE: u16 = 0;
     pub(in crate::php) const FUNC: u16 = 24;
+    /// `This.value`: the object whose method runs, or the generator.
+    pub(in crate::php) const THIS: u16 = 32;
     /// `This.u1.type_info`.
     pub(in crate::php) const CALL_INFO: u16 = 40;
     pub(in crate::php) const PREVIOUS: u16 = 48;
@@ -72,6 +84,11 @@ pub(super) fn layout_of(api: u32) -> Option<PhpLayout> {
                 opcodes: 88,
                 filename: 152,
                 line_start: 160,
+            },
+            generator: GeneratorLayout {
+                execute_data: 56,
+                parent: 152,
+                execute_fake: 184,
             },
         }),
         _ => None,
