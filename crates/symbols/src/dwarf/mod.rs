@@ -177,6 +177,10 @@ impl DwarfContext<'_, '_> {
         names: &mut SharedNames,
         frames: &mut Vec<SymbolFrame>,
     ) -> Result<(), gimli::Error> {
+        // addr2line looks up to the next address; this one is in no code.
+        if address == u64::MAX {
+            return Ok(());
+        }
         let mut found = self.context.find_frames(address);
         let mut chain = loop {
             match found {
