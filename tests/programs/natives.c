@@ -1,4 +1,4 @@
-/* n0 to n9 for php_pairs.php: each takes as many rounds as it is told. */
+/* n0 to n9 for php_pairs.php and ruby_pairs.rb: each takes as many rounds as it is told. */
 #define NATIVE(number)                                                                            \
     __attribute__((noinline)) unsigned n##number(unsigned rounds)                                 \
     {                                                                                             \

@@ -25,6 +25,8 @@ pub enum Need {
     PlainSampling,
     /// PHP of the version that prof reads, without thread safety.
     Php,
+    /// Ruby of the version that prof reads.
+    Ruby,
     /// The CPU's counters, which CI's kind of machine lacks by nature.
     HardwareCounters,
 }
@@ -55,6 +57,12 @@ impl Need {
                 let version = "echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION, ' ', PHP_ZTS;";
                 let output = Command::new("php").args(["-r", version]).output();
                 output.is_ok_and(|output| output.stdout == b"8.2 0")
+            }
+            Self::Ruby => {
+                let output = Command::new("ruby")
+                    .args(["-e", "print RUBY_VERSION"])
+                    .output();
+                output.is_ok_and(|output| output.stdout.starts_with(b"3.1."))
             }
             Self::HardwareCounters => has_hardware_counters(),
         }

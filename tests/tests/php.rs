@@ -5,44 +5,14 @@ use std::path::Path;
 use prof_tests::{Compiler, Need, Program, Session, Stacks, USER_CODE, copy_executable, needs};
 use serde_json::Value;
 
+use crate::pairs::known_callers;
+
 const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Php];
-
-/// The PHP function that called the native one, which is a digit: the digit of its name.
-fn caller(frames: &[String], native: usize) -> Option<&str> {
-    let before = frames[..native].iter().rev();
-    before
-        .filter_map(|frame| frame.strip_prefix('f'))
-        .find(|rest| rest.len() == 1)
-}
-
-/// The share of stacks with native functions whose PHP callers are known. Those must be right.
-fn known_callers(stacks: &Stacks) -> f64 {
-    let (mut right, mut marked) = (0, 0);
-    for (frames, weight) in stacks.iter() {
-        let is_native = |frame: &String| frame.len() == 2 && frame.starts_with('n');
-        let Some(native) = frames.iter().position(is_native) else {
-            continue;
-        };
-        if frames.iter().any(|frame| frame.starts_with("[no PHP")) {
-            marked += weight;
-            continue;
-        }
-        let called = frames[native].strip_prefix('n');
-        assert_eq!(caller(frames, native), called, "{frames:?}");
-        right += weight;
-    }
-    assert!(right > 0, "{stacks}");
-    right as f64 / (right + marked) as f64
-}
 
 /// Records the program of pairs; `at_least` is the share of the native functions' samples whose PHP
 /// callers are known.
 fn check(session: &Session, options: &[&str], at_least: f64) {
-    let library = Program::new(
-        &["php_natives.c"],
-        Compiler::Gcc,
-        &["-O1", "-shared", "-fPIC"],
-    );
+    let library = Program::new(&["natives.c"], Compiler::Gcc, &["-O1", "-shared", "-fPIC"]);
     let path = session.path("natives.so");
     copy_executable(&library.build(), &path);
     // A copy: plain users may not be allowed to enter the checkout.
@@ -53,7 +23,7 @@ fn check(session: &Session, options: &[&str], at_least: f64) {
     let words = ["php".as_ref(), program.as_path(), &path, "60000".as_ref()];
     let recorded = session.record(&options, &words);
     let stacks = recorded.stacks();
-    let known = known_callers(&stacks);
+    let known = known_callers(&stacks, "PHP", "pairs");
     assert!(known >= at_least, "{known}\n{stacks}");
     let json = recorded.report(&["--json", "-"]).stdout;
     let json: Value = serde_json::from_str(&json).expect("JSON");

@@ -8,6 +8,8 @@ use prof_tests::{
 };
 use serde_json::Value;
 
+use crate::pairs;
+
 pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Tool("python3")];
 
 /// A CPython of a known version that has its headers.
@@ -77,14 +79,6 @@ pub(crate) fn install_pairs(session: &Session, python: &Interpreter) {
     session.write("python_pairs.py", &text);
 }
 
-/// The Python function that called the native one, which is a digit: the digit of its name.
-fn caller(frames: &[String], native: usize) -> Option<&str> {
-    let before = frames[..native].iter().rev();
-    before
-        .filter_map(|frame| frame.strip_prefix('f'))
-        .find(|rest| rest.len() == 1)
-}
-
 /// Reports know the language of this function, however it is called.
 fn assert_is_python(recorded: &Recorded<'_>, function: &str) {
     let json = recorded.report(&["--json", "-"]).stdout;
@@ -97,22 +91,7 @@ fn assert_is_python(recorded: &Recorded<'_>, function: &str) {
 
 /// The share of stacks with native functions whose Python callers are known. Those must be right.
 pub(crate) fn known_callers(stacks: &Stacks, python: &Interpreter) -> f64 {
-    let (mut right, mut marked) = (0, 0);
-    for (frames, weight) in stacks.iter() {
-        let is_native = |frame: &String| frame.len() == 2 && frame.starts_with('n');
-        let Some(native) = frames.iter().position(is_native) else {
-            continue;
-        };
-        if frames.iter().any(|frame| frame.starts_with("[no Python")) {
-            marked += weight;
-            continue;
-        }
-        let called = frames[native].strip_prefix('n');
-        assert_eq!(caller(frames, native), called, "{python:?}: {frames:?}");
-        right += weight;
-    }
-    assert!(right > 0, "{python:?}: {stacks}");
-    right as f64 / (right + marked) as f64
+    pairs::known_callers(stacks, "Python", &format!("{python:?}"))
 }
 
 /// How the program of pairs is recorded.

@@ -13,16 +13,19 @@ pub enum InterpretedLanguage {
     Python,
     /// PHP.
     Php,
+    /// Ruby, as its virtual machine (YARV) runs it.
+    Ruby,
 }
 
 impl InterpretedLanguage {
-    const ALL: [Self; 2] = [Self::Python, Self::Php];
+    const ALL: [Self; 3] = [Self::Python, Self::Php, Self::Ruby];
 
     /// As people write it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Python => "Python",
             Self::Php => "PHP",
+            Self::Ruby => "Ruby",
         }
     }
 
@@ -31,6 +34,7 @@ impl InterpretedLanguage {
         match self {
             Self::Python => "[python]",
             Self::Php => "[php]",
+            Self::Ruby => "[ruby]",
         }
     }
 }
@@ -41,7 +45,7 @@ impl InterpretedLanguage {
 pub struct InterpretedFunction {
     /// The language of its interpreter.
     pub language: InterpretedLanguage,
-    /// The qualified name, without spaces.
+    /// The name, qualified if the interpreter has it so.
     pub name: String,
     /// The file of its source, as the interpreter knows it.
     pub file: String,
@@ -56,6 +60,8 @@ impl InterpretedFunction {
     const START: u64 = 1 << 56;
     /// The end of the last mapping.
     const END: u64 = 1 << 57;
+    /// Replaces spaces of names in paths: one that does not end the name.
+    const SPACE: &str = "\u{a0}";
     /// The name that replaces unknown functions.
     const MISSING: &str = "?";
 
@@ -93,7 +99,7 @@ impl InterpretedFunction {
 
     /// The path of its mapping.
     pub fn path(&self) -> String {
-        let name = printable(&self.name).replace(' ', "_");
+        let name = printable(&self.name).replace(' ', Self::SPACE);
         let file = printable(&self.file);
         let prefix = self.language.prefix();
         format!("{prefix} {name} ({file}:{})", self.first_line)
@@ -108,7 +114,7 @@ impl InterpretedFunction {
         let (file, line) = place.strip_suffix(')')?.rsplit_once(':')?;
         Some(Self {
             language,
-            name: name.to_owned(),
+            name: name.replace(Self::SPACE, " "),
             file: file.to_owned(),
             first_line: line.parse().ok()?,
         })
@@ -158,6 +164,7 @@ impl MissingFrames {
             Self::UnknownVersion => match language {
                 InterpretedLanguage::Python => "prof reads CPython 3.8 to 3.14 only",
                 InterpretedLanguage::Php => "prof reads PHP 8.2 only, without thread safety (NTS)",
+                InterpretedLanguage::Ruby => "prof reads Ruby 3.1 only",
             },
         }
     }
@@ -229,6 +236,8 @@ mod tests {
         );
         check(python, "f", "/home/a (b)/x:1.py");
         check(InterpretedLanguage::Php, "A::f", "/srv/x.php");
+        let ruby = InterpretedLanguage::Ruby;
+        check(ruby, "block (2 levels) in f", "/srv/x.rb");
         assert_eq!(InterpretedFunction::of_path("/usr/bin/python3"), None);
         assert_eq!(InterpretedFunction::of_path("[python] f"), None);
         assert_eq!(InterpretedFunction::of_path("[java] f (x:1)"), None);

@@ -42,6 +42,9 @@ pub struct Quality {
     /// Stacks that evaluate PHP code.
     #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
     pub php: InterpretedStacks,
+    /// Stacks that evaluate Ruby code.
+    #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
+    pub ruby: InterpretedStacks,
     /// Lost samples and stack bytes.
     pub losses: Losses,
     /// Substitutes for what was requested.
@@ -231,10 +234,11 @@ impl Quality {
     pub const MAX_FAILURES: usize = 1000;
 
     /// The stacks that evaluate code of interpreters.
-    pub fn interpreted(&self) -> [(InterpretedLanguage, &InterpretedStacks); 2] {
+    pub fn interpreted(&self) -> [(InterpretedLanguage, &InterpretedStacks); 3] {
         [
             (InterpretedLanguage::Python, &self.python),
             (InterpretedLanguage::Php, &self.php),
+            (InterpretedLanguage::Ruby, &self.ruby),
         ]
     }
 
@@ -249,6 +253,7 @@ impl Quality {
         add(&mut self.remote_read, other.remote_read);
         self.python.add(&other.python);
         self.php.add(&other.php);
+        self.ruby.add(&other.ruby);
         self.losses.add(&other.losses);
         self.java |= other.java;
         if let Some(waits) = &other.waits {

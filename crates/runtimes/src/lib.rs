@@ -13,6 +13,7 @@ mod native;
 pub mod php;
 pub mod python;
 mod read;
+pub mod ruby;
 mod stack;
 #[cfg(test)]
 mod testing;

@@ -44,6 +44,7 @@ targets! {
     profiles::profile,
     runtimes::python,
     recordings::recording,
+    runtimes::ruby,
     symbols::symbols_elf,
     symbols::symbols_jit,
     symbols::symbols_names,

@@ -3,7 +3,7 @@
 use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
 use prof_runtimes::python::{Functions, Interpreter, PythonThread};
-use prof_runtimes::{NativeStack, php};
+use prof_runtimes::{InterpretedStack, NativeStack, php, ruby};
 
 /// The address of the first byte.
 const BASE: u64 = 0x1_0000;
@@ -65,10 +65,7 @@ pub fn python(bytes: &[u8]) {
         let Ok(stack) = interpreter.stack(&mut memory, &states, &native, &mut functions) else {
             continue;
         };
-        for (number, activation) in stack.activations.iter().enumerate() {
-            assert!(activation.end <= stack.frames.len());
-            assert!(!stack.of_activation(number).is_empty());
-        }
+        check_activations(&stack);
     }
 }
 
@@ -94,10 +91,40 @@ pub fn php(bytes: &[u8]) {
         let Ok(stack) = interpreter.stack(&mut memory, &native, &mut functions) else {
             continue;
         };
-        for (number, activation) in stack.activations.iter().enumerate() {
-            assert!(activation.end <= stack.frames.len());
-            assert!(!stack.of_activation(number).is_empty());
-        }
+        check_activations(&stack);
+    }
+}
+
+/// Any bytes as the memory of Ruby 3.1, and as the stack of its thread.
+pub fn ruby(bytes: &[u8]) {
+    if bytes.is_empty() {
+        return;
+    }
+    let mut memory = Image(bytes);
+    let evaluation = BASE + 64..BASE + 128;
+    let interpreter = ruby::Interpreter::new(Some(BASE), vec![evaluation]);
+    let native = NativeStack {
+        start: BASE,
+        bytes,
+        is_whole: true,
+        registers: &[BASE],
+        instruction_pointer: Some(BASE),
+    };
+    let mut functions = ruby::Functions::default();
+    // The second time, functions are known.
+    for _ in 0..2 {
+        let Ok(stack) = interpreter.stack(&mut memory, &native, &mut functions) else {
+            continue;
+        };
+        check_activations(&stack);
+    }
+}
+
+/// Each has frames, which are there.
+fn check_activations(stack: &InterpretedStack) {
+    for (number, activation) in stack.activations.iter().enumerate() {
+        assert!(activation.end <= stack.frames.len());
+        assert!(!stack.of_activation(number).is_empty());
     }
 }
 

@@ -138,6 +138,7 @@ short! {
     profile
     python
     recording
+    ruby
     symbols_elf
     symbols_jit
     symbols_names

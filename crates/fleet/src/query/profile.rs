@@ -252,12 +252,13 @@ fn nothing(profile: &mut Profile) -> StackId {
 }
 
 fn kind(name: &str) -> FunctionKind {
-    const KINDS: [FunctionKind; 7] = [
+    const KINDS: [FunctionKind; 8] = [
         FunctionKind::User,
         FunctionKind::Kernel,
         FunctionKind::Jit,
         FunctionKind::Interpreted(InterpretedLanguage::Python),
         FunctionKind::Interpreted(InterpretedLanguage::Php),
+        FunctionKind::Interpreted(InterpretedLanguage::Ruby),
         FunctionKind::Missing,
         FunctionKind::State,
     ];

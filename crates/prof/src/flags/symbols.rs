@@ -15,7 +15,8 @@ pub(crate) struct SymbolFlags {
     #[arg(long, conflicts_with = "no_demangle")]
     pub(crate) short_names: bool,
 
-    /// Show the interpreter's own functions, too, in stacks with Python or PHP functions
+    /// Show the interpreter's own functions, too, in stacks with functions of Python, PHP or
+    /// Ruby
     #[arg(long)]
     pub(crate) native: bool,
 

@@ -3,8 +3,8 @@
 //! The target runs on meanwhile. What was read is believed only if the target's native stack is, up
 //! to the innermost evaluation loop and after the reading, as it was copied with the sample, and if
 //! the sample's registers or this part of its stack point into the instructions of the innermost
-//! function: PHP and versions of CPython before 3.11 always have that pointer there, later ones
-//! mostly. Of a thread that has stood still, the stack alone suffices.
+//! function: PHP, Ruby and versions of CPython before 3.11 always have that pointer there, later
+//! ones mostly. Of a thread that has stood still, the stack alone suffices.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use prof_events::{LiveMemory, cpu_time_of, system};
 use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
-use prof_runtimes::{InterpretedStack, Memory, NativeStack, Unknown, php, python};
+use prof_runtimes::{InterpretedStack, Memory, NativeStack, Unknown, php, python, ruby};
 use prof_unwinder::Target;
 
 use crate::live::interpreter::Interpreter;
@@ -40,6 +40,7 @@ struct Program {
 struct Known {
     python: python::Functions,
     php: php::Functions,
+    ruby: ruby::Functions,
     /// The states of Python's threads.
     threads: HashMap<Tid, python::ThreadStates>,
 }
@@ -206,6 +207,7 @@ impl Program {
         let stack = match &*self.interpreter {
             Interpreter::Python(it) => self.known.python(it, sampled, memory, &native),
             Interpreter::Php(it) => it.stack(memory, &native, &mut self.known.php),
+            Interpreter::Ruby(it) => it.stack(memory, &native, &mut self.known.ruby),
         };
         let stack = stack.map_err(|unknown| match unknown {
             Unknown::Version => MissingFrames::UnknownVersion,

@@ -20,8 +20,8 @@ pub enum FunctionKind {
 }
 
 impl FunctionKind {
-    /// One word, as formats have it: `user`, `kernel`, `jit`, `python`, `php`, `missing`,
-    /// `state`.
+    /// One word, as formats have it: `user`, `kernel`, `jit`, `python`, `php`, `ruby`,
+    /// `missing`, `state`.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -29,6 +29,7 @@ impl FunctionKind {
             Self::Jit => "jit",
             Self::Interpreted(InterpretedLanguage::Python) => "python",
             Self::Interpreted(InterpretedLanguage::Php) => "php",
+            Self::Interpreted(InterpretedLanguage::Ruby) => "ruby",
             Self::Missing => "missing",
             Self::State => "state",
         }

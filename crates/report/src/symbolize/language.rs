@@ -202,6 +202,7 @@ impl Languages {
         let languages = languages.map(|(function, hint)| match function.kind {
             FunctionKind::Interpreted(InterpretedLanguage::Python) => Some(Language::Python),
             FunctionKind::Interpreted(InterpretedLanguage::Php) => Some(Language::Php),
+            FunctionKind::Interpreted(InterpretedLanguage::Ruby) => Some(Language::Ruby),
             FunctionKind::Jit if &*function.name == JIT => None,
             FunctionKind::Jit => Language::of_jit_name(&function.name).or(hint.language),
             FunctionKind::User if function.is_unnamed() => None,

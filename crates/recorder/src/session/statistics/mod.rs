@@ -74,6 +74,7 @@ impl Statistics {
             match language {
                 InterpretedLanguage::Python => quality.python.count(added),
                 InterpretedLanguage::Php => quality.php.count(added),
+                InterpretedLanguage::Ruby => quality.ruby.count(added),
             }
         }
         if let Some(stop) = stop {

@@ -97,6 +97,8 @@ struct ReportQuality<'a> {
     python: &'a InterpretedStacks,
     #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
     php: &'a InterpretedStacks,
+    #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
+    ruby: &'a InterpretedStacks,
     problems: Vec<String>,
 }
 
@@ -158,6 +160,7 @@ fn quality(symbolized: &SymbolizedProfile) -> Option<ReportQuality<'_>> {
         probes: quality.probes.as_ref(),
         python: &quality.python,
         php: &quality.php,
+        ruby: &quality.ruby,
         problems: verdict.problems().to_vec(),
     })
 }

@@ -1,0 +1,299 @@
+//! The frames of a thread.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::functions::Functions;
+use super::layout::frame;
+use super::threads::Context;
+use crate::Memory;
+use crate::native::NativeStack;
+use crate::read::{Block, word_at};
+use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
+
+/// An interpreter in a process.
+#[derive(Clone, Debug)]
+pub struct Interpreter {
+    /// The address of `ruby_current_vm_ptr`; `None` if its frames cannot be read.
+    vm: Option<u64>,
+    evaluation: Vec<Range<u64>>,
+}
+
+impl Interpreter {
+    /// Frames of one stack, at most.
+    const FRAMES: usize = 16_384;
+
+    /// The interpreter of a process, by the address of `ruby_current_vm_ptr` if its version is
+    /// known, and those of the code of `rb_vm_exec`.
+    pub fn new(vm: Option<u64>, evaluation: Vec<Range<u64>>) -> Self {
+        Self { vm, evaluation }
+    }
+
+    /// Whether its frames can be read: whether its version is known.
+    pub fn is_readable(&self) -> bool {
+        self.vm.is_some()
+    }
+
+    /// Whether the evaluation loop is at this address.
+    pub fn evaluates_at(&self, address: u64) -> bool {
+        self.evaluation.iter().any(|range| range.contains(&address))
+    }
+
+    /// The frames of the thread whose native stack this is.
+    ///
+    /// # Errors
+    ///
+    /// The memory does not form a stack, or the version is unknown.
+    pub fn stack(
+        &self,
+        memory: &mut impl Memory,
+        native: &NativeStack<'_>,
+        functions: &mut Functions,
+    ) -> Result<InterpretedStack, Unknown> {
+        let vm = self.vm.ok_or(Unknown::Version)?;
+        let context = Context::of_thread(memory, vm, native.start);
+        let context = context.ok_or(Unknown::NoThread)?;
+        let frames = frames(memory, &context)?;
+        let mut of_frames: Vec<_> = frames.iter().map(|frame| frame.iseq).collect();
+        of_frames.sort_unstable();
+        of_frames.dedup();
+        let read = functions.read(memory, &of_frames);
+        read.ok_or(Unknown::Inconsistent)?;
+        // The first word that can be the return address of what the loop has called.
+        let mut anchor = native.first(|word| self.evaluates_at(word));
+        let mut stack = InterpretedStack::default();
+        for frame in &frames {
+            let code = functions.get(frame.iseq).ok_or(Unknown::Inconsistent)?;
+            let mut next = frame.pc;
+            if stack.frames.is_empty() {
+                stack.instructions = code.instructions();
+                next = native.register_in(&stack.instructions).unwrap_or(next);
+            }
+            stack.frames.push(InterpretedFrame {
+                function: Arc::clone(&code.function),
+                line: code.line_before(next),
+            });
+            if frame.finishes {
+                stack.end_activation(anchor)?;
+                anchor = anchor.saturating_add(1);
+            }
+        }
+        stack.closed()
+    }
+}
+
+/// A frame of a Ruby function.
+struct Frame {
+    pc: u64,
+    iseq: u64,
+    /// Whether the evaluation loop ends with it.
+    finishes: bool,
+}
+
+/// The frames of a thread, innermost first, without those of functions in C.
+fn frames(memory: &mut impl Memory, context: &Context) -> Result<Vec<Frame>, Unknown> {
+    let mut frames = Vec::new();
+    let mut block = Block::default();
+    let mut environments = Block::default();
+    let mut address = context.frame;
+    let mut frames_left = Interpreter::FRAMES;
+    while address < context.end {
+        frames_left = frames_left.checked_sub(1).ok_or(Unknown::TooDeep)?;
+        let bytes = block.bytes(memory, address, frame::SIZE);
+        let bytes = bytes.ok_or(Unknown::Inconsistent)?;
+        let field = |at| word_at(bytes, at).ok_or(Unknown::Inconsistent);
+        let (pc, iseq) = (field(frame::PC)?, field(frame::ISEQ)?);
+        let environment = field(frame::ENVIRONMENT)?;
+        address += frame::SIZE as u64;
+        if iseq != 0 && pc != 0 {
+            let flags = environments.bytes(memory, environment, size_of::<u64>());
+            let flags = flags.and_then(|bytes| word_at(bytes, 0));
+            let flags = flags.ok_or(Unknown::Inconsistent)?;
+            // The outermost one, which runs nothing, has a function as well.
+            if flags & frame::KIND != frame::DUMMY {
+                let finishes = flags & frame::FINISH != 0;
+                frames.push(Frame { pc, iseq, finishes });
+            }
+        }
+    }
+    Ok(frames)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Pages;
+
+    const VM: u64 = 0x1000;
+    const RACTOR: u64 = 0x3000;
+    const LIST: u64 = RACTOR + 304;
+    const THREAD: u64 = 0x4000;
+    const CONTEXT: u64 = 0x5000;
+    /// The outer end of the native stack.
+    const STACK_START: u64 = 0x7000_8000;
+    const LOOP: Range<u64> = 0x60_0000..0x60_1000;
+    /// The frames, from the innermost one, up to the end.
+    const FRAMES: u64 = 0x1_0000;
+    const END: u64 = FRAMES + 5 * 64;
+    const METHOD: u64 = 0x1111_0001;
+    const FINISH: u64 = 0x20;
+
+    impl Pages {
+        fn text_object(&mut self, address: u64, text: &str) {
+            match text.len() {
+                length @ 0..24 => {
+                    self.word(address, 5 | (length as u64) << 14);
+                    self.write(address + 16, text.as_bytes());
+                }
+                length => {
+                    self.word(address, 5 | 0x2000);
+                    self.word(address + 16, length as u64);
+                    self.word(address + 24, address + 64);
+                    self.write(address + 64, text.as_bytes());
+                    self.write(address + 39, &[0]);
+                }
+            }
+        }
+
+        /// A function of ten words, which are line 7, at `address`.
+        fn iseq(&mut self, address: u64, label: &str) {
+            let body = address + 64;
+            self.word(address + 16, body);
+            self.write(body + 4, &10_u32.to_le_bytes());
+            self.word(body + 8, address + 1024);
+            self.word(body + 64, address + 256);
+            self.word(body + 80, address + 320);
+            self.word(body + 88, 6 << 1 | 1);
+            self.word(body + 120, address + 512);
+            self.word(body + 136, 1);
+            self.word(address + 512, 7);
+            self.text_object(address + 320, label);
+            // The path, and the absolute one.
+            self.word(address + 256, 7);
+            self.word(address + 256 + 16, address + 640);
+            self.word(address + 256 + 24, address + 704);
+            self.text_object(address + 640, "y.rb");
+            self.text_object(address + 704, "/x/y.rb");
+        }
+
+        fn control_frame(&mut self, number: u64, iseq: u64, flags: u64) {
+            let address = FRAMES + number * 64;
+            let code = if iseq == 0 { 0 } else { iseq + 1024 + 8 };
+            self.word(address, code);
+            self.word(address + 16, iseq);
+            self.word(address + 32, END + number * 8);
+            self.word(END + number * 8, flags);
+        }
+    }
+
+    /// `<main>` called `each`, which is in C, which called a block, which called `f`.
+    fn program() -> Pages {
+        let mut memory = Pages::default();
+        memory.word(VM, 0x2000);
+        memory.word(0x2000 + 32, RACTOR);
+        memory.word(LIST, THREAD);
+        memory.word(THREAD, LIST);
+        memory.word(THREAD + 40, CONTEXT);
+        memory.word(CONTEXT, 0x8000);
+        memory.word(CONTEXT + 8, (END - 0x8000) / 8);
+        memory.word(CONTEXT + 16, FRAMES);
+        memory.word(CONTEXT + 144, STACK_START);
+        memory.word(CONTEXT + 160, 1 << 20);
+        memory.control_frame(0, 0x2_0000, METHOD);
+        memory.control_frame(1, 0x3_0000, 0x2222_0001 | FINISH);
+        memory.control_frame(2, 0, 0x5555_0001);
+        memory.control_frame(3, 0x4_0000, 0x7777_0001 | FINISH);
+        memory.control_frame(4, 0x4_0000, 0x7999_0001 | FINISH);
+        memory.iseq(0x2_0000, "f");
+        memory.iseq(0x3_0000, "block (2 levels) in a_longer_name");
+        memory.iseq(0x4_0000, "<main>");
+        memory
+    }
+
+    /// Functions and lines of each activation.
+    fn read(memory: &mut Pages, functions: &mut Functions) -> Result<Vec<String>, Unknown> {
+        let interpreter = Interpreter::new(Some(VM), vec![LOOP]);
+        let words = [1, LOOP.start + 5_u64];
+        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
+        let native = NativeStack {
+            start: STACK_START - 64,
+            bytes: &bytes,
+            is_whole: true,
+            registers: &[],
+            instruction_pointer: None,
+        };
+        let stack = interpreter.stack(memory, &native, functions)?;
+        assert_eq!(stack.activations[0].anchor, STACK_START - 56);
+        let name = |it: &InterpretedFrame| {
+            assert_eq!(it.function.file, "/x/y.rb");
+            assert_eq!(it.function.first_line, 6);
+            format!("{}:{}", it.function.name, it.line.unwrap_or(0))
+        };
+        let activation = |number| {
+            let names: Vec<_> = stack.of_activation(number).iter().map(name).collect();
+            names.join(" < ")
+        };
+        Ok((0..stack.activations.len()).map(activation).collect())
+    }
+
+    #[test]
+    fn frames_belong_to_activations() {
+        let expected = ["f:7 < block (2 levels) in a_longer_name:7", "<main>:7"];
+        let stack = read(&mut program(), &mut Functions::default());
+        assert_eq!(stack, Ok(expected.map(String::from).into()));
+    }
+
+    #[test]
+    fn another_function_at_the_same_address_is_seen() {
+        let (mut memory, mut functions) = (program(), Functions::default());
+        let mut outer = |memory: &mut Pages| read(memory, &mut functions).map(|it| it[1].clone());
+        assert_eq!(outer(&mut memory), Ok("<main>:7".into()));
+        memory.text_object(0x4_0000 + 320, "g");
+        assert_eq!(outer(&mut memory), Ok("g:7".into()));
+    }
+
+    #[test]
+    fn hostile_memory_is_no_stack() {
+        let check = |change: fn(&mut Pages), expected| {
+            let mut memory = program();
+            change(&mut memory);
+            assert_eq!(read(&mut memory, &mut Functions::default()), Err(expected));
+        };
+        check(|it| it.word(VM, 0), Unknown::NoThread);
+        // A cyclic list of threads, none of which has this stack.
+        let cyclic = |it: &mut Pages| {
+            it.word(CONTEXT + 144, 0x100);
+            it.word(THREAD, THREAD);
+        };
+        check(cyclic, Unknown::NoThread);
+        check(|it| it.word(CONTEXT + 144, u64::MAX), Unknown::NoThread);
+        check(|it| it.word(CONTEXT + 8, 1 << 40), Unknown::Inconsistent);
+        check(|it| it.word(CONTEXT + 16, 8), Unknown::Inconsistent);
+        check(
+            |it| it.word(FRAMES + 16, u64::MAX - 8),
+            Unknown::Inconsistent,
+        );
+        check(
+            |it| it.word(FRAMES + 32, u64::MAX - 3),
+            Unknown::Inconsistent,
+        );
+        check(|it| it.word(0x2_0000 + 16, 8), Unknown::Inconsistent);
+        check(|it| it.word(0x2_0000 + 320, 9), Unknown::Inconsistent);
+        let long = |it: &mut Pages| {
+            it.word(0x2_0000 + 320, 5 | 0x2000);
+            it.word(0x2_0000 + 320 + 16, 1 << 40);
+        };
+        check(long, Unknown::Inconsistent);
+        // Frames outside of all activations.
+        check(
+            |it| it.control_frame(3, 0x4_0000, METHOD),
+            Unknown::Inconsistent,
+        );
+    }
+
+    #[test]
+    fn other_versions_are_unknown() {
+        let interpreter = Interpreter::new(None, vec![LOOP]);
+        assert!(!interpreter.is_readable() && interpreter.evaluates_at(LOOP.start));
+    }
+}

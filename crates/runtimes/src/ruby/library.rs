@@ -1,0 +1,79 @@
+//! Files that contain a Ruby.
+
+use std::fs::File;
+use std::ops::Range;
+
+use object::ReadCache;
+
+use super::frames::Interpreter;
+use super::layout::VERSION;
+use crate::elf::{self, Elf, Segments};
+use crate::function_parts;
+
+/// A file that contains an interpreter: libruby, or an executable without it.
+#[derive(Clone, Debug)]
+pub struct Library {
+    /// The address of `ruby_current_vm_ptr` in the file's own address space; `None` if the version
+    /// is unknown.
+    vm: Option<u64>,
+    /// The addresses of the function that runs the evaluation loop.
+    evaluation: Vec<Range<u64>>,
+    segments: Segments,
+}
+
+impl Library {
+    /// Whether a file of this name may contain one: `libruby-3.1.so.3.1.2`, `ruby3.1`.
+    pub fn is_named(name: &str) -> bool {
+        name.starts_with("libruby") || name.starts_with("ruby")
+    }
+
+    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
+    pub fn read(file: File) -> Option<Self> {
+        let cache = ReadCache::new(file);
+        let elf = Elf::parse(&cache)?;
+        let (mut vm, mut version, mut evaluation) = (None, None, Vec::new());
+        elf.symbols(|name, range| match name {
+            b"ruby_current_vm_ptr" => vm = Some(range.start),
+            b"ruby_api_version" => version = elf.at(range),
+            b"rb_vm_exec" | b"rb_vm_exec.cold"
+                if !range.is_empty() && !evaluation.contains(&range) =>
+            {
+                evaluation.push(range);
+            }
+            _ => {}
+        });
+        (!evaluation.is_empty()).then(|| Self {
+            vm: vm.filter(|_| version.is_some_and(is_known)),
+            evaluation: function_parts::with_unnamed(&elf, evaluation),
+            segments: elf.mapped(),
+        })
+    }
+
+    /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
+    /// `start`; `None` if that is not part of it.
+    pub fn at(&self, start: u64, file_offset: u64) -> Option<Interpreter> {
+        let bias = self.segments.bias(start, file_offset)?;
+        let vm = self.vm.map(|vm| bias.wrapping_add(vm));
+        let evaluation = elf::moved(&self.evaluation, bias);
+        Some(Interpreter::new(vm, evaluation))
+    }
+}
+
+/// Whether the layout of this version is known.
+fn is_known(version: &[u8]) -> bool {
+    let (numbers, _) = version.as_chunks();
+    let numbers: Vec<_> = numbers.iter().map(|&it| u32::from_le_bytes(it)).collect();
+    numbers.starts_with(&VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_versions_are_unknown() {
+        assert!(is_known(&[3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
+        assert!(!is_known(&[3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]));
+        assert!(!is_known(&[3, 0, 0, 0]));
+    }
+}
