@@ -32,3 +32,14 @@ pub(crate) fn known_callers(stacks: &Stacks, language: &str, what: &str) -> f64 
     assert!(right > 0, "{what}: {stacks}");
     right as f64 / (right + marked) as f64
 }
+
+/// Asserts that no stack shows the interpreter's evaluation loop beside functions of the language.
+/// One that is cut may end there.
+pub(crate) fn assert_folded(stacks: &Stacks, language: &str, evaluation: &str) {
+    let mark = format!("[no {language}");
+    for (frames, _) in stacks.iter() {
+        let has = |start: &str| frames.iter().any(|frame| frame.starts_with(start));
+        let shows_loop = has(evaluation) && !has(&mark) && !has("[truncated");
+        assert!(!shows_loop, "interpreters fold: {frames:?}");
+    }
+}

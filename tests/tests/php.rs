@@ -5,13 +5,13 @@ use std::path::Path;
 use prof_tests::{Compiler, Need, Program, Session, Stacks, USER_CODE, copy_executable, needs};
 use serde_json::Value;
 
-use crate::pairs::known_callers;
+use crate::pairs::{assert_folded, known_callers};
 
-const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Php];
+pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Php];
 
 /// Records the program of pairs; `at_least` is the share of the native functions' samples whose PHP
 /// callers are known.
-fn check(session: &Session, options: &[&str], at_least: f64) {
+pub(crate) fn check(session: &Session, options: &[&str], at_least: f64) {
     let library = Program::new(&["natives.c"], Compiler::Gcc, &["-O1", "-shared", "-fPIC"]);
     let path = session.path("natives.so");
     copy_executable(&library.build(), &path);
@@ -30,24 +30,13 @@ fn check(session: &Session, options: &[&str], at_least: f64) {
     let functions = json["functions"].as_array().expect("functions");
     let kind = functions.iter().find(|it| it["name"] == "Caller::make");
     assert_eq!(kind.map(|it| &it["kind"]), Some(&Value::from("php")));
-    let loops = stacks.share(|frames| {
-        let has = |start| frames.iter().any(|frame| frame.starts_with(start));
-        has("execute_ex") && !has("[no PHP")
-    });
-    assert!(loops == 0.0, "interpreters fold: {stacks}");
+    assert_folded(&stacks, "PHP", "execute_ex");
 }
 
 #[test]
 fn natives_have_the_callers_that_they_had() {
     if needs(NEEDS) {
         check(&Session::new(), &["-F", "1999"], 0.95);
-    }
-}
-
-#[test]
-fn plain_users_see_the_same() {
-    if needs(&[NEEDS, &[Need::PlainSampling]].concat()) {
-        check(&Session::plain_user(), &["-F", "999"], 0.9);
     }
 }
 

@@ -137,11 +137,7 @@ pub(crate) fn check(session: &Session, python: &Interpreter, way: &Way, at_least
     let known = known_callers(&stacks, python);
     assert!(known >= at_least, "{python:?}: {known}\n{stacks}");
     assert_is_python(&recorded, "f0");
-    let loops = stacks.share(|frames| {
-        let is_loop = |frame: &String| frame.starts_with("_PyEval_EvalFrameDefault");
-        frames.iter().any(is_loop) && !frames.iter().any(|frame| frame.starts_with("[no Python"))
-    });
-    assert!(loops == 0.0, "interpreters fold: {stacks}");
+    pairs::assert_folded(&stacks, "Python", "_PyEval_EvalFrameDefault");
 }
 
 /// Like [`check`], with each interpreter.

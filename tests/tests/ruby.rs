@@ -5,13 +5,13 @@ use std::path::Path;
 use prof_tests::{Compiler, Need, Program, Session, Stacks, USER_CODE, copy_executable, needs};
 use serde_json::Value;
 
-use crate::pairs::known_callers;
+use crate::pairs::{assert_folded, known_callers};
 
-const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Ruby];
+pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Ruby];
 
 /// Records the program of pairs; `at_least` is the share of the native functions' samples whose
 /// Ruby callers are known.
-fn check(session: &Session, options: &[&str], threads: &str, at_least: f64) {
+pub(crate) fn check(session: &Session, options: &[&str], threads: &str, at_least: f64) {
     let library = Program::new(&["natives.c"], Compiler::Gcc, &["-O1", "-shared", "-fPIC"]);
     let path = session.path("natives.so");
     copy_executable(&library.build(), &path);
@@ -31,11 +31,7 @@ fn check(session: &Session, options: &[&str], threads: &str, at_least: f64) {
     let functions = json["functions"].as_array().expect("functions");
     let kind = functions.iter().find(|it| it["name"] == "method_missing");
     assert_eq!(kind.map(|it| &it["kind"]), Some(&Value::from("ruby")));
-    let loops = stacks.share(|frames| {
-        let has = |start| frames.iter().any(|frame| frame.starts_with(start));
-        has("rb_vm_exec") && !has("[no Ruby")
-    });
-    assert!(loops == 0.0, "interpreters fold: {stacks}");
+    assert_folded(&stacks, "Ruby", "rb_vm_exec");
 }
 
 #[test]
@@ -50,13 +46,6 @@ fn natives_have_the_callers_that_they_had() {
 fn threads_have_stacks_of_their_own() {
     if needs(NEEDS) {
         check(&Session::new(), &["-F", "999"], "2", 0.95);
-    }
-}
-
-#[test]
-fn plain_users_see_the_same() {
-    if needs(&[NEEDS, &[Need::PlainSampling]].concat()) {
-        check(&Session::plain_user(), &["-F", "999"], "0", 0.9);
     }
 }
 

@@ -7,6 +7,7 @@ mod busy_threads;
 mod ci;
 mod cpusets;
 mod deep_stacks;
+mod interpreters;
 mod memory;
 mod python;
 mod robust;
