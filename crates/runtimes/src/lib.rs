@@ -6,8 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod elf;
+mod evaluation;
 mod function_parts;
 pub mod hotspot;
+mod known_functions;
 mod memory;
 mod native;
 pub mod php;

@@ -35,9 +35,10 @@ pub struct InterpretedStack {
     /// How many of the activations are on the thread's native stack; the others are on those of
     /// the coroutines that have resumed this one, and of the thread itself.
     pub on_stack: usize,
-    /// Whether nothing up to the innermost loop points to an instruction of the innermost function:
-    /// the loop has left the frame of its own one, or C code is about to run it. Only of PHP.
-    pub has_left: bool,
+    /// Whether the innermost activation may be in no loop: it has not begun yet, or has ended.
+    pub may_lack_loop: bool,
+    /// The loop that may have no frames any more, as a number from the innermost one on.
+    pub frameless_loop: Option<usize>,
     /// The addresses of the innermost function's instructions.
     pub instructions: Range<u64>,
 }

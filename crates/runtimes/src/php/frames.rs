@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::functions::Functions;
 use super::layout::{GeneratorLayout, PhpLayout, frame, layout_of};
 use crate::Memory;
+use crate::evaluation::EvaluationLoop;
 use crate::native::NativeStack;
 use crate::read::{Block, word, word_at};
 use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
@@ -15,7 +16,7 @@ use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
 pub struct Interpreter {
     /// Its layout and the address of `executor_globals`; `None` if its frames cannot be read.
     readable: Option<(PhpLayout, u64)>,
-    evaluation: Vec<Range<u64>>,
+    evaluation: EvaluationLoop,
 }
 
 impl Interpreter {
@@ -27,7 +28,7 @@ impl Interpreter {
     pub fn new(api: u32, globals: u64, evaluation: Vec<Range<u64>>) -> Self {
         Self {
             readable: layout_of(api).map(|layout| (layout, globals)),
-            evaluation,
+            evaluation: EvaluationLoop { code: evaluation },
         }
     }
 
@@ -35,7 +36,7 @@ impl Interpreter {
     pub(super) fn unknown(evaluation: Vec<Range<u64>>) -> Self {
         Self {
             readable: None,
-            evaluation,
+            evaluation: EvaluationLoop { code: evaluation },
         }
     }
 
@@ -46,7 +47,7 @@ impl Interpreter {
 
     /// Whether the evaluation loop is at this address.
     pub fn evaluates_at(&self, address: u64) -> bool {
-        self.evaluation.iter().any(|range| range.contains(&address))
+        self.evaluation.contains(address)
     }
 
     /// The frames of the thread that runs PHP.
@@ -87,10 +88,8 @@ impl Interpreter {
                 frames.extend(delegating);
             }
         }
-        let mut of_frames: Vec<_> = frames.iter().map(|frame| frame.func).collect();
-        of_frames.sort_unstable();
-        of_frames.dedup();
-        let read = functions.read(memory, &layout.code, &of_frames);
+        let of_frames = frames.iter().map(|frame| frame.func);
+        let read = functions.0.read(memory, &layout.code, of_frames);
         read.ok_or(Unknown::Inconsistent)?;
         self.assemble(&frames, native, functions)
     }
@@ -101,11 +100,11 @@ impl Interpreter {
         native: &NativeStack<'_>,
         functions: &Functions,
     ) -> Result<InterpretedStack, Unknown> {
-        let mut anchor = self.innermost_loop(native);
+        let mut anchor = self.evaluation.innermost_frame(native);
         let mut stack = InterpretedStack::default();
-        let mut on_stack = None;
+        let (mut on_stack, mut has_left) = (None, false);
         for frame in frames {
-            let code = functions.get(frame.func).ok_or(Unknown::Inconsistent)?;
+            let code = functions.0.get(frame.func).ok_or(Unknown::Inconsistent)?;
             if code.is_fiber() {
                 let inner = Some(stack.activations.len()).filter(|&count| count > 0);
                 on_stack = on_stack.or(inner);
@@ -117,7 +116,8 @@ impl Interpreter {
             let mut instruction = frame.instruction;
             if code.is_php() && stack.instructions.is_empty() {
                 stack.instructions = code.instructions();
-                stack.has_left = !native.may_point_into(&stack.instructions, anchor);
+                // The loop has left its frame, or C code is about to run the function.
+                has_left = !native.may_point_into(&stack.instructions, anchor);
                 // What the frame itself has may be that of the last call or error.
                 instruction = (native.register_in(&stack.instructions)).unwrap_or(instruction);
             }
@@ -134,19 +134,26 @@ impl Interpreter {
         let in_loops = stack.activations.last().map_or(0, |last| last.end);
         stack.frames.truncate(in_loops);
         stack.on_stack = on_stack.unwrap_or(stack.activations.len());
+        stack.may_lack_loop = stack.of_activation(0).len() == 1;
+        stack.frameless_loop = match has_left {
+            true => Some(0),
+            false => loop_that_destroys(&stack),
+        };
         Ok(stack)
     }
+}
 
-    /// Where the frame of the innermost evaluation loop begins, or a place further in.
-    fn innermost_loop(&self, native: &NativeStack<'_>) -> u64 {
-        match native
-            .instruction_pointer
-            .is_some_and(|ip| self.evaluates_at(ip))
-        {
-            true => native.start,
-            // The first word that can be the return address of what the loop has called.
-            false => native.first(|word| self.evaluates_at(word)),
-        }
+/// The loop that calls the only destructor on the stack. A function that C code has called leaves
+/// its frame before it frees its variables.
+fn loop_that_destroys(stack: &InterpretedStack) -> Option<usize> {
+    let is_destructor = |&number: &usize| {
+        let called = stack.of_activation(number).last();
+        called.is_some_and(|frame| frame.function.name.ends_with("::__destruct"))
+    };
+    let mut destructors = (0..stack.on_stack).filter(is_destructor);
+    match (destructors.next(), destructors.next()) {
+        (Some(only), None) => Some(only + 1),
+        _ => None,
     }
 }
 
@@ -415,22 +422,6 @@ mod tests {
     }
 
     #[test]
-    fn the_loop_is_where_the_stack_leads_back_to_it() {
-        let words = [1, 2, LOOP.start + 5_u64];
-        let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
-        let anchor = |bytes: &[u8], registers: &[u64]| {
-            let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
-            let native = native(bytes, registers);
-            let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
-            stack.expect("a stack").activations[0].anchor - STACK
-        };
-        assert_eq!(anchor(&bytes, &[]), 16);
-        assert_eq!(anchor(&bytes, &[LOOP.start]), 0);
-        // It is beyond the dump.
-        assert_eq!(anchor(&bytes[..16], &[]), 16);
-    }
-
-    #[test]
     fn a_loop_has_left_its_frame_if_nothing_points_to_an_instruction() {
         let instruction = 0x4_0000 + 1024 + 32;
         let has_left = |words: &[u64], registers: &[u64], is_whole| {
@@ -439,13 +430,38 @@ mod tests {
             native.is_whole = is_whole;
             let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
             let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
-            stack.expect("a stack").has_left
+            stack.expect("a stack").frameless_loop == Some(0)
         };
         assert!(has_left(&[1, LOOP.start, instruction], &[2], true));
         assert!(!has_left(&[1, LOOP.start], &[instruction], true));
         assert!(!has_left(&[instruction, LOOP.start], &[2], true));
         // The loop is beyond the dump.
         assert!(!has_left(&[1, 3], &[2], false));
+    }
+
+    #[test]
+    fn a_function_has_left_its_frame_when_its_variables_are_destroyed() {
+        let stack = |names: &[&str]| {
+            let mut stack = InterpretedStack::default();
+            for (&name, anchor) in names.iter().zip(0..) {
+                let function = Arc::new(crate::Function {
+                    name: name.into(),
+                    file: String::new(),
+                    first_line: 0,
+                });
+                stack.frames.push(InterpretedFrame {
+                    function,
+                    line: None,
+                });
+                stack.end_activation(anchor).expect("has a frame");
+            }
+            stack
+        };
+        let frameless = |names: &[&str]| loop_that_destroys(&stack(names));
+        assert_eq!(frameless(&["A::__destruct", "<main>"]), Some(1));
+        assert_eq!(frameless(&["f", "A::__destruct", "g"]), Some(2));
+        assert_eq!(frameless(&["f", "<main>"]), None);
+        assert_eq!(frameless(&["A::__destruct", "B::__destruct", "g"]), None);
     }
 
     #[test]

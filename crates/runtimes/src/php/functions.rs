@@ -3,20 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::layout::{CODE_SIZE, CodeLayout, class, function, instruction, string};
 use crate::Memory;
+use crate::known_functions::{ForeignCode, KnownFunctions, texts};
 use crate::read::{word, word_at};
 use crate::stack::Function;
 
 /// The functions of a process that were read.
 #[derive(Debug, Default)]
-pub struct Functions {
-    known: FxHashMap<u64, Code>,
-    /// Bytes of memory that they use.
-    bytes: usize,
-}
+pub struct Functions(pub(super) KnownFunctions<Code>);
 
 /// A function.
 #[derive(Clone, Debug)]
@@ -29,7 +24,7 @@ pub(super) struct Code {
 
 /// Distinguishes a function from another one at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
+pub(super) struct Head {
     name: u64,
     text: TextId,
     scope: u64,
@@ -47,86 +42,6 @@ struct Body {
     count: u32,
     filename: u64,
     first_line: u32,
-}
-
-impl Functions {
-    /// The most bytes of the functions to remember; then it starts over.
-    const BYTES: usize = 32 << 20;
-    /// Longer texts are invalid, or cut.
-    const LENGTH: u64 = 1 << 20;
-    const NAME: usize = 256;
-    const FILE: usize = 1024;
-    /// Functions to read at once: each is a range of memory, of 1,024 at most.
-    const AT_ONCE: usize = 512;
-    /// The most functions of a stack, and the most instructions whose lines are read for it.
-    const OF_STACK: usize = 4096;
-    const INSTRUCTIONS: usize = 1 << 17;
-
-    /// Reads the functions at these addresses; those that are known are compared with memory.
-    pub(super) fn read(
-        &mut self,
-        memory: &mut impl Memory,
-        layout: &CodeLayout,
-        addresses: &[u64],
-    ) -> Option<()> {
-        (addresses.len() <= Self::OF_STACK).then_some(())?;
-        let mut instructions_left = Self::INSTRUCTIONS;
-        if self.bytes > Self::BYTES {
-            self.known.clear();
-            self.bytes = 0;
-        }
-        for addresses in addresses.chunks(Self::AT_ONCE) {
-            let heads = heads(memory, layout, addresses)?;
-            for (&address, head) in addresses.iter().zip(heads) {
-                if self.known.get(&address).is_some_and(|it| it.head == head) {
-                    continue;
-                }
-                let code = Code::read(memory, head, &mut instructions_left)?;
-                self.bytes += code.footprint();
-                if let Some(before) = self.known.insert(address, code) {
-                    self.bytes -= before.footprint();
-                }
-            }
-        }
-        Some(())
-    }
-
-    /// A function that was read.
-    pub(super) fn get(&self, address: u64) -> Option<&Code> {
-        self.known.get(&address)
-    }
-}
-
-/// The heads of functions. All are read at once: each alone would take most of the time of a stack.
-fn heads(memory: &mut impl Memory, layout: &CodeLayout, addresses: &[u64]) -> Option<Vec<Head>> {
-    let range = |&address: &u64| Some(address..address.checked_add(CODE_SIZE as u64)?);
-    let ranges = addresses.iter().map(range).collect::<Option<Vec<_>>>()?;
-    let mut bytes = vec![0; addresses.len() * CODE_SIZE];
-    let all_read = memory.read_ranges(&ranges, &mut bytes) == bytes.len();
-    let functions = bytes.chunks_exact_mut(CODE_SIZE).zip(addresses);
-    let heads = functions.map(|(bytes, &address)| {
-        // Those of C are shorter, and what follows them may not be readable.
-        let count = match all_read {
-            true => CODE_SIZE,
-            false => memory.read(address, bytes),
-        };
-        Head::of(bytes.get(..count)?, layout)
-    });
-    let mut heads = heads.collect::<Option<Vec<_>>>()?;
-    let named = || heads.iter().filter(|head| head.name != 0);
-    let text = |head: &Head| {
-        let start = head.name.checked_add(string::HASH)?;
-        Some(start..start.checked_add(size_of::<TextId>() as u64)?)
-    };
-    let texts = named().map(text).collect::<Option<Vec<_>>>()?;
-    let mut bytes = vec![0; texts.len() * size_of::<TextId>()];
-    (memory.read_ranges(&texts, &mut bytes) == bytes.len()).then_some(())?;
-    let (texts, _) = bytes.as_chunks();
-    let named = heads.iter_mut().filter(|head| head.name != 0);
-    for (head, text) in named.zip(texts) {
-        head.text = *text;
-    }
-    Some(heads)
 }
 
 impl Head {
@@ -150,24 +65,64 @@ impl Head {
     }
 }
 
-impl Code {
+impl ForeignCode for Code {
+    type Layout = CodeLayout;
+    type Head = Head;
+
+    const INSTRUCTIONS: usize = 1 << 17;
+
+    fn heads(
+        memory: &mut impl Memory,
+        layout: &CodeLayout,
+        addresses: &[u64],
+    ) -> Option<Vec<Head>> {
+        let range = |&address: &u64| Some(address..address.checked_add(CODE_SIZE as u64)?);
+        let ranges = addresses.iter().map(range).collect::<Option<Vec<_>>>()?;
+        let mut bytes = vec![0; addresses.len() * CODE_SIZE];
+        let all_read = memory.read_ranges(&ranges, &mut bytes) == bytes.len();
+        let functions = bytes.chunks_exact_mut(CODE_SIZE).zip(addresses);
+        let heads = functions.map(|(bytes, &address)| {
+            // Those of C are shorter, and what follows them may not be readable.
+            let count = match all_read {
+                true => CODE_SIZE,
+                false => memory.read(address, bytes),
+            };
+            Head::of(bytes.get(..count)?, layout)
+        });
+        let mut heads = heads.collect::<Option<Vec<_>>>()?;
+        let named = || heads.iter().filter(|head| head.name != 0);
+        let text = |head: &Head| {
+            let start = head.name.checked_add(string::HASH)?;
+            Some(start..start.checked_add(size_of::<TextId>() as u64)?)
+        };
+        let texts = named().map(text).collect::<Option<Vec<_>>>()?;
+        let mut bytes = vec![0; texts.len() * size_of::<TextId>()];
+        (memory.read_ranges(&texts, &mut bytes) == bytes.len()).then_some(())?;
+        let (texts, _) = bytes.as_chunks();
+        let named = heads.iter_mut().filter(|head| head.name != 0);
+        for (head, text) in named.zip(texts) {
+            head.text = *text;
+        }
+        Some(heads)
+    }
+
     fn read(memory: &mut impl Memory, head: Head, instructions_left: &mut usize) -> Option<Self> {
         let name = match head.name {
             // The code of a file.
             0 => "<main>".to_owned(),
-            name => text(memory, name, Functions::NAME)?,
+            name => text(memory, name, texts::NAME)?,
         };
         let name = match head.scope {
             0 => name,
             scope => {
                 let class = word(memory, scope.checked_add(class::NAME)?)?;
-                format!("{}::{name}", text(memory, class, Functions::NAME)?)
+                format!("{}::{name}", text(memory, class, texts::NAME)?)
             }
         };
         let (file, first_line, lines) = match head.body {
             None => ("<internal>".to_owned(), 0, Arc::default()),
             Some(body) => {
-                let file = text(memory, body.filename, Functions::FILE)?;
+                let file = text(memory, body.filename, texts::FILE)?;
                 (file, body.first_line, body.lines(memory, instructions_left))
             }
         };
@@ -183,12 +138,20 @@ impl Code {
         })
     }
 
-    /// Bytes of memory that it uses.
-    fn footprint(&self) -> usize {
-        let texts = self.function.name.capacity() + self.function.file.capacity();
-        size_of::<Self>() + size_of::<Function>() + texts + size_of_val(&*self.lines)
+    fn head(&self) -> &Head {
+        &self.head
     }
 
+    fn function(&self) -> &Function {
+        &self.function
+    }
+
+    fn lines_size(&self) -> usize {
+        size_of_val(&*self.lines)
+    }
+}
+
+impl Code {
     /// Whether it is in PHP, and not in C.
     pub(super) fn is_php(&self) -> bool {
         self.head.body.is_some()
@@ -237,7 +200,7 @@ impl Body {
 /// anonymous class unique.
 fn text(memory: &mut impl Memory, address: u64, limit: usize) -> Option<String> {
     let length = word(memory, address.checked_add(string::HASH)?.checked_add(8)?)?;
-    (length <= Functions::LENGTH).then_some(())?;
+    (length <= texts::LENGTH).then_some(())?;
     let mut bytes = vec![0; (length as usize).min(limit)];
     let count = memory.read(address.checked_add(string::BYTES)?, &mut bytes);
     (count == bytes.len()).then_some(())?;

@@ -8,6 +8,7 @@ use super::code::Functions;
 use super::layout::{Entry, FrameLayout, Instruction, OWNED_BY_INTERPRETER, PythonLayout};
 use super::threads::{PythonThread, ThreadStates};
 use super::versions::layout_of;
+use crate::evaluation::EvaluationLoop;
 use crate::native::NativeStack;
 use crate::read::{Block, word_at};
 use crate::stack::{Function, InterpretedStack, Unknown};
@@ -18,7 +19,7 @@ pub struct Interpreter {
     runtime: u64,
     /// `None` if the version is unknown.
     layout: Option<PythonLayout>,
-    evaluation: Vec<Range<u64>>,
+    evaluation: EvaluationLoop,
 }
 
 impl Interpreter {
@@ -36,7 +37,7 @@ impl Interpreter {
         Self {
             runtime,
             layout: layout_of(version, runtime, memory),
-            evaluation,
+            evaluation: EvaluationLoop { code: evaluation },
         }
     }
 
@@ -45,7 +46,7 @@ impl Interpreter {
         Self {
             runtime: 0,
             layout: None,
-            evaluation,
+            evaluation: EvaluationLoop { code: evaluation },
         }
     }
 
@@ -56,7 +57,7 @@ impl Interpreter {
 
     /// Whether the evaluation loop is at this address.
     pub fn evaluates_at(&self, address: u64) -> bool {
-        self.evaluation.iter().any(|range| range.contains(&address))
+        self.evaluation.contains(address)
     }
 
     /// The states of a thread, which usually are the `known` ones.
@@ -260,7 +261,7 @@ mod tests {
         Interpreter {
             runtime: RUNTIME,
             layout: Some(layout),
-            evaluation: Vec::new(),
+            evaluation: EvaluationLoop { code: Vec::new() },
         }
     }
 

@@ -7,6 +7,7 @@ use super::functions::Functions;
 use super::layout::frame;
 use super::threads::Context;
 use crate::Memory;
+use crate::evaluation::EvaluationLoop;
 use crate::native::NativeStack;
 use crate::read::{Block, word_at};
 use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
@@ -16,7 +17,7 @@ use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
 pub struct Interpreter {
     /// The address of `ruby_current_vm_ptr`; `None` if its frames cannot be read.
     vm: Option<u64>,
-    evaluation: Vec<Range<u64>>,
+    evaluation: EvaluationLoop,
 }
 
 impl Interpreter {
@@ -26,7 +27,10 @@ impl Interpreter {
     /// The interpreter of a process, by the address of `ruby_current_vm_ptr` if its version is
     /// known, and those of the code of `rb_vm_exec`.
     pub fn new(vm: Option<u64>, evaluation: Vec<Range<u64>>) -> Self {
-        Self { vm, evaluation }
+        Self {
+            vm,
+            evaluation: EvaluationLoop { code: evaluation },
+        }
     }
 
     /// Whether its frames can be read: whether its version is known.
@@ -36,7 +40,7 @@ impl Interpreter {
 
     /// Whether the evaluation loop is at this address.
     pub fn evaluates_at(&self, address: u64) -> bool {
-        self.evaluation.iter().any(|range| range.contains(&address))
+        self.evaluation.contains(address)
     }
 
     /// The frames of the thread whose native stack this is.
@@ -54,16 +58,13 @@ impl Interpreter {
         let context = Context::of_thread(memory, vm, native.start);
         let context = context.ok_or(Unknown::NoThread)?;
         let frames = frames(memory, &context)?;
-        let mut of_frames: Vec<_> = frames.iter().map(|frame| frame.iseq).collect();
-        of_frames.sort_unstable();
-        of_frames.dedup();
-        let read = functions.read(memory, &of_frames);
+        let of_frames = frames.iter().map(|frame| frame.iseq);
+        let read = functions.0.read(memory, &(), of_frames);
         read.ok_or(Unknown::Inconsistent)?;
-        // The first word that can be the return address of what the loop has called.
-        let mut anchor = native.first(|word| self.evaluates_at(word));
+        let mut anchor = self.evaluation.innermost_frame(native);
         let mut stack = InterpretedStack::default();
         for frame in &frames {
-            let code = functions.get(frame.iseq).ok_or(Unknown::Inconsistent)?;
+            let code = functions.0.get(frame.iseq).ok_or(Unknown::Inconsistent)?;
             let mut next = frame.pc;
             if stack.frames.is_empty() {
                 stack.instructions = code.instructions();

@@ -3,21 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::layout::{body, iseq, object};
 use super::lines::Lines;
 use crate::Memory;
+use crate::known_functions::{ForeignCode, KnownFunctions, texts};
 use crate::read::word_at;
 use crate::stack::Function;
 
 /// The functions of a process that were read.
 #[derive(Debug, Default)]
-pub struct Functions {
-    known: FxHashMap<u64, Code>,
-    /// Bytes of memory that they use.
-    bytes: usize,
-}
+pub struct Functions(pub(super) KnownFunctions<Code>);
 
 /// A function.
 #[derive(Clone, Debug)]
@@ -29,65 +24,9 @@ pub(super) struct Code {
 
 /// Distinguishes a function from another one at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
+pub(super) struct Head {
     body: [u8; body::SIZE],
     label: [u8; object::SIZE],
-}
-
-impl Functions {
-    /// The most bytes of the functions to remember; then it starts over.
-    const BYTES: usize = 32 << 20;
-    /// Longer texts are invalid, or cut.
-    const LENGTH: u64 = 1 << 20;
-    const NAME: usize = 256;
-    const FILE: usize = 1024;
-    /// The most functions of a stack, and the most lines and parts of their index that are read for
-    /// it.
-    const OF_STACK: usize = 4096;
-    const LINES: usize = 1 << 19;
-    /// Functions to read at once: each is a range of memory, of 1,024 at most.
-    const AT_ONCE: usize = 512;
-
-    /// Reads the functions at these addresses; those that are known are compared with memory.
-    pub(super) fn read(&mut self, memory: &mut impl Memory, addresses: &[u64]) -> Option<()> {
-        (addresses.len() <= Self::OF_STACK).then_some(())?;
-        let mut lines_left = Self::LINES;
-        if self.bytes > Self::BYTES {
-            self.known.clear();
-            self.bytes = 0;
-        }
-        for addresses in addresses.chunks(Self::AT_ONCE) {
-            let heads = heads(memory, addresses)?;
-            for (&address, head) in addresses.iter().zip(heads) {
-                if self.known.get(&address).is_some_and(|it| it.head == head) {
-                    continue;
-                }
-                let code = Code::read(memory, head, &mut lines_left)?;
-                self.bytes += code.footprint();
-                if let Some(before) = self.known.insert(address, code) {
-                    self.bytes -= before.footprint();
-                }
-            }
-        }
-        Some(())
-    }
-
-    /// A function that was read.
-    pub(super) fn get(&self, address: u64) -> Option<&Code> {
-        self.known.get(&address)
-    }
-}
-
-/// The heads of functions, by a few reads for all of them.
-fn heads(memory: &mut impl Memory, addresses: &[u64]) -> Option<Vec<Head>> {
-    let at = |address: &u64| address.checked_add(iseq::BODY);
-    let bodies = blocks::<8>(memory, addresses.iter().map(at))?;
-    let bodies = bodies.iter().map(|&body| Some(u64::from_le_bytes(body)));
-    let bodies = blocks::<{ body::SIZE }>(memory, bodies)?;
-    let labels = bodies.iter().map(|body| word_at(body, body::LABEL));
-    let labels = blocks::<{ object::SIZE }>(memory, labels)?;
-    let heads = bodies.into_iter().zip(labels);
-    Some(heads.map(|(body, label)| Head { body, label }).collect())
 }
 
 /// The blocks of memory at these addresses.
@@ -102,8 +41,24 @@ fn blocks<const SIZE: usize>(
     Some(bytes.as_chunks().0.to_vec())
 }
 
-impl Code {
-    fn read(memory: &mut impl Memory, head: Head, lines_left: &mut usize) -> Option<Self> {
+impl ForeignCode for Code {
+    type Layout = ();
+    type Head = Head;
+
+    const INSTRUCTIONS: usize = 1 << 19;
+
+    fn heads(memory: &mut impl Memory, (): &(), addresses: &[u64]) -> Option<Vec<Head>> {
+        let at = |address: &u64| address.checked_add(iseq::BODY);
+        let bodies = blocks::<8>(memory, addresses.iter().map(at))?;
+        let bodies = bodies.iter().map(|&body| Some(u64::from_le_bytes(body)));
+        let bodies = blocks::<{ body::SIZE }>(memory, bodies)?;
+        let labels = bodies.iter().map(|body| word_at(body, body::LABEL));
+        let labels = blocks::<{ object::SIZE }>(memory, labels)?;
+        let heads = bodies.into_iter().zip(labels);
+        Some(heads.map(|(body, label)| Head { body, label }).collect())
+    }
+
+    fn read(memory: &mut impl Memory, head: Head, instructions_left: &mut usize) -> Option<Self> {
         let field = |at| word_at(&head.body, at);
         let entries = (
             field(body::LINES)?,
@@ -111,15 +66,15 @@ impl Code {
         );
         let index = (field(body::LINE_INDEX)?, head.instructions()?.count);
         let needed = entries.1.saturating_add(index.1 as usize / 8);
-        let lines = match lines_left.checked_sub(needed) {
+        let lines = match instructions_left.checked_sub(needed) {
             Some(left) => {
-                *lines_left = left;
+                *instructions_left = left;
                 Lines::read(memory, entries, index)
             }
             None => Lines::default(),
         };
         let function = Function {
-            name: text(memory, &head.label, Functions::NAME)?,
+            name: text(memory, &head.label, texts::NAME)?,
             file: path(memory, field(body::PATH)?)?,
             // A small number as an object.
             first_line: (field(body::FIRST_LINE)? >> 1) as u32,
@@ -131,12 +86,20 @@ impl Code {
         })
     }
 
-    /// Bytes of memory that it uses.
-    fn footprint(&self) -> usize {
-        let texts = self.function.name.capacity() + self.function.file.capacity();
-        size_of::<Self>() + size_of::<Function>() + texts + self.lines.footprint()
+    fn head(&self) -> &Head {
+        &self.head
     }
 
+    fn function(&self) -> &Function {
+        &self.function
+    }
+
+    fn lines_size(&self) -> usize {
+        self.lines.footprint()
+    }
+}
+
+impl Code {
     /// The addresses of its instructions.
     pub(super) fn instructions(&self) -> Range<u64> {
         let code = self.head.instructions();
@@ -172,13 +135,13 @@ fn path(memory: &mut impl Memory, address: u64) -> Option<String> {
     let mut bytes = [0; object::SIZE];
     (memory.read(address, &mut bytes) == bytes.len()).then_some(())?;
     if word_at(&bytes, 0)? & object::TYPE != object::ARRAY {
-        return text(memory, &bytes, Functions::FILE);
+        return text(memory, &bytes, texts::FILE);
     }
     let [relative, absolute] = [0, 8].map(|at| word_at(&bytes, object::EMBEDDED + at));
     let mut string = |address: Option<u64>| {
         let mut bytes = [0; object::SIZE];
         (memory.read(address?, &mut bytes) == bytes.len()).then_some(())?;
-        text(memory, &bytes, Functions::FILE)
+        text(memory, &bytes, texts::FILE)
     };
     // Code of `eval` has no absolute path.
     string(absolute).or_else(|| string(relative))
@@ -194,7 +157,7 @@ fn text(memory: &mut impl Memory, string: &[u8; object::SIZE], limit: usize) -> 
         return Some(String::from_utf8_lossy(bytes).into_owned());
     }
     let length = word_at(string, object::LENGTH)?;
-    (length <= Functions::LENGTH).then_some(())?;
+    (length <= texts::LENGTH).then_some(())?;
     let mut bytes = vec![0; (length as usize).min(limit)];
     let start = word_at(string, object::POINTER)?;
     let is_read = memory.read(start, &mut bytes) == bytes.len();

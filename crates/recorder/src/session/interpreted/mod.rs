@@ -114,7 +114,7 @@ impl InterpretedFrames {
         let language = interpreter.language();
         let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
         let stack = match self.functions.len() < Self::FUNCTIONS {
-            true => stack.and_then(|stack| fit(stack, language, loops, (*note, room))),
+            true => stack.and_then(|stack| fit(stack, loops, (*note, room))),
             false => Err(MissingFrames::TooDeep),
         };
         let added = stack.map(|(stack, loops, waiting)| {
@@ -234,45 +234,24 @@ impl InterpretedFrames {
 /// many of its innermost activations are in no loop.
 fn fit(
     stack: &InterpretedStack,
-    language: InterpretedLanguage,
     mut loops: Vec<usize>,
     (note, room): (StackNote, usize),
 ) -> Result<(&InterpretedStack, Vec<usize>, usize), MissingFrames> {
     let (native, known) = (loops.len(), stack.on_stack);
-    // PHP has a frame of what C code calls before its loop begins, and after it has ended.
-    let has_loop = language != InterpretedLanguage::Php || stack.of_activation(0).len() > 1;
-    let waiting = usize::from(known == native + 1 && !has_loop && note.end == StackEnd::Root);
-    let left = left_loop(stack).filter(|&left| {
-        language == InterpretedLanguage::Php
-            && native == known + 1
-            && left < native
-            && note.end == StackEnd::Root
-    });
-    if let Some(left) = left {
-        loops.remove(left);
+    let is_whole = note.end == StackEnd::Root;
+    let waiting = usize::from(is_whole && stack.may_lack_loop && known == native + 1);
+    let frameless = stack.frameless_loop.filter(|&number| number < native);
+    if let Some(frameless) = frameless
+        && is_whole
+        && native == known + 1
+    {
+        loops.remove(frameless);
     }
-    let fits = loops.len() + waiting == known || (note.end != StackEnd::Root && native < known);
+    let fits = loops.len() + waiting == known || (!is_whole && native < known);
     match (note.elided, stack.frames.len() <= room) {
         (0, true) if fits => Ok((stack, loops, waiting)),
         (0, true) => Err(MissingFrames::Mismatch),
         _ => Err(MissingFrames::TooDeep),
-    }
-}
-
-/// Which loop can be without a frame: a function of PHP that C code has called leaves its frame
-/// before it frees its variables, and that may call a destructor.
-fn left_loop(stack: &InterpretedStack) -> Option<usize> {
-    if stack.has_left {
-        return Some(0);
-    }
-    let is_destructor = |&number: &usize| {
-        let called = stack.of_activation(number).last();
-        called.is_some_and(|frame| frame.function.name.ends_with("::__destruct"))
-    };
-    let mut destructors = (0..stack.on_stack).filter(is_destructor);
-    match (destructors.next(), destructors.next()) {
-        (Some(only), None) => Some(only + 1),
-        _ => None,
     }
 }
 
@@ -330,11 +309,11 @@ mod tests {
 
     use super::*;
 
-    /// A stack of PHP whose activations each run one function.
-    fn stack(names: &[&str], has_left: bool) -> InterpretedStack {
-        let frame = |&name: &&str| InterpretedFrame {
+    /// A stack whose activations each run one function.
+    fn stack(activations: usize, frameless_loop: Option<usize>) -> InterpretedStack {
+        let frame = |number| InterpretedFrame {
             function: Arc::new(Function {
-                name: name.into(),
+                name: format!("f{number}"),
                 file: String::new(),
                 first_line: 0,
             }),
@@ -345,34 +324,49 @@ mod tests {
             end,
         };
         InterpretedStack {
-            frames: names.iter().map(frame).collect(),
-            activations: (1..=names.len()).map(activation).collect(),
-            on_stack: names.len(),
-            has_left,
-            instructions: 0..0,
+            frames: (0..activations).map(frame).collect(),
+            activations: (1..=activations).map(activation).collect(),
+            on_stack: activations,
+            frameless_loop,
+            ..InterpretedStack::default()
         }
     }
 
-    /// The loops of `count` that have frames.
+    /// The loops of `count` that have frames, and how many activations are in none.
     #[track_caller]
-    fn check(stack: &InterpretedStack, count: usize, expected: Result<&[usize], MissingFrames>) {
+    fn check(
+        stack: &InterpretedStack,
+        count: usize,
+        expected: Result<(&[usize], usize), MissingFrames>,
+    ) {
         let note = (StackNote::new(StackEnd::Root), 100);
-        let fits = fit(stack, InterpretedLanguage::Php, (0..count).collect(), note);
-        let loops = fits.map(|(_, loops, _)| loops);
-        assert_eq!(loops, expected.map(<[usize]>::to_vec));
+        let fits = fit(stack, (0..count).collect(), note);
+        let fits = fits.map(|(_, loops, waiting)| (loops, waiting));
+        assert_eq!(
+            fits,
+            expected.map(|(loops, waiting)| (loops.to_vec(), waiting))
+        );
     }
 
     #[test]
-    fn a_loop_that_frees_variables_has_no_frame() {
+    fn one_loop_may_have_no_frames() {
         let mismatch = Err(MissingFrames::Mismatch);
-        check(&stack(&["f", "<main>"], false), 2, Ok(&[0, 1]));
-        check(&stack(&["<main>"], true), 2, Ok(&[1]));
-        check(&stack(&["<main>"], false), 2, mismatch);
-        check(&stack(&["<main>"], true), 3, mismatch);
-        let destroys = |names| stack(names, false);
-        check(&destroys(&["A::__destruct", "<main>"]), 3, Ok(&[0, 2]));
-        check(&destroys(&["f", "A::__destruct", "g"]), 4, Ok(&[0, 1, 3]));
-        let two = ["A::__destruct", "B::__destruct", "<main>"];
-        check(&destroys(&two), 4, mismatch);
+        check(&stack(2, None), 2, Ok((&[0, 1], 0)));
+        check(&stack(1, Some(0)), 2, Ok((&[1], 0)));
+        check(&stack(2, Some(1)), 3, Ok((&[0, 2], 0)));
+        check(&stack(2, Some(1)), 2, Ok((&[0, 1], 0)));
+        check(&stack(1, None), 2, mismatch);
+        check(&stack(1, Some(0)), 3, mismatch);
+    }
+
+    #[test]
+    fn the_innermost_activation_may_be_in_no_loop() {
+        let outside = InterpretedStack {
+            may_lack_loop: true,
+            ..stack(2, None)
+        };
+        check(&outside, 1, Ok((&[0], 1)));
+        check(&outside, 2, Ok((&[0, 1], 0)));
+        check(&stack(2, None), 1, Err(MissingFrames::Mismatch));
     }
 }
