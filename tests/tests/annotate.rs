@@ -26,6 +26,17 @@ fn shares(text: &str, percentage: usize, address: usize) -> BTreeMap<u64, f64> {
         .collect()
 }
 
+/// The total of a line of a listing, in percent.
+pub(crate) fn total_at_line(listing: &str, number: &str) -> Option<f64> {
+    let mut rows = listing.lines();
+    rows.find_map(|row| {
+        // Before the number are the total in percent and in time.
+        let words: Vec<_> = row.split_whitespace().take(5).collect();
+        let at = words.iter().rposition(|&word| word == number)?;
+        words.get(at.checked_sub(2)?)?.parse().ok()
+    })
+}
+
 fn perf_annotate(recorded: &Recorded<'_>, function: &str) -> Outcome {
     let mut perf = Command::new("perf");
     perf.args(["annotate", "--stdio", "-s", function, "-i"])

@@ -2,41 +2,26 @@
 
 use std::path::Path;
 
-use prof_tests::{Compiler, Need, Program, Session, Stacks, USER_CODE, copy_executable, needs};
-use serde_json::Value;
+use prof_tests::{Need, Session, Stacks, USER_CODE, needs};
 
-use crate::pairs::{assert_folded, known_callers};
+use crate::annotate::total_at_line;
+use crate::pairs::Language;
 
 pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Php];
 
-/// Records the program of pairs; `at_least` is the share of the native functions' samples whose PHP
-/// callers are known.
-pub(crate) fn check(session: &Session, options: &[&str], at_least: f64) {
-    let library = Program::new(&["natives.c"], Compiler::Gcc, &["-O1", "-shared", "-fPIC"]);
-    let path = session.path("natives.so");
-    copy_executable(&library.build(), &path);
-    // A copy: plain users may not be allowed to enter the checkout.
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    let text = std::fs::read(programs.join("php_pairs.php")).expect("the program");
-    let program = session.write("php_pairs.php", &text);
-    let options = [&["-e", "cpu-clock:u"], options].concat();
-    let words = ["php".as_ref(), program.as_path(), &path, "60000".as_ref()];
-    let recorded = session.record(&options, &words);
-    let stacks = recorded.stacks();
-    let known = known_callers(&stacks, "PHP", "pairs");
-    assert!(known >= at_least, "{known}\n{stacks}");
-    let json = recorded.report(&["--json", "-"]).stdout;
-    let json: Value = serde_json::from_str(&json).expect("JSON");
-    let functions = json["functions"].as_array().expect("functions");
-    let kind = functions.iter().find(|it| it["name"] == "Caller::make");
-    assert_eq!(kind.map(|it| &it["kind"]), Some(&Value::from("php")));
-    assert_folded(&stacks, "PHP", "execute_ex");
-}
+pub(crate) const PHP: Language = Language {
+    name: "PHP",
+    command: "php",
+    program: "php_pairs.php",
+    rounds: "60000",
+    function: "Caller::make",
+    evaluation: "execute_ex",
+};
 
 #[test]
 fn natives_have_the_callers_that_they_had() {
     if needs(NEEDS) {
-        check(&Session::new(), &["-F", "1999"], 0.95);
+        PHP.check(&Session::new(), &["-F", "1999"], &[], 0.95);
     }
 }
 
@@ -44,7 +29,8 @@ fn natives_have_the_callers_that_they_had() {
 #[test]
 fn stopped_threads_have_exact_stacks() {
     if needs(NEEDS) {
-        check(&Session::new(), &["-F", "999", "--sampler", "ptrace"], 0.97);
+        let options = ["-F", "999", "--sampler", "ptrace"];
+        PHP.check(&Session::new(), &options, &[], 0.97);
     }
 }
 
@@ -117,15 +103,7 @@ call();
     let program = session.write("lines.php", lines.as_bytes());
     session.record(USER_CODE, &["php".as_ref(), program.as_path()]);
     let listing = session.run(["annotate", "lines.php"]);
-    // Before the line are the total in percent and in time.
-    let total = |number: &str| {
-        let mut rows = listing.stdout.lines();
-        rows.find_map(|row| {
-            let words: Vec<_> = row.split_whitespace().take(5).collect();
-            let at = words.iter().rposition(|&word| word == number)?;
-            words.get(at.checked_sub(2)?)?.parse::<f64>().ok()
-        })
-    };
+    let total = |number| total_at_line(&listing.stdout, number);
     for number in ["4", "9", "11"] {
         assert!(total(number) > Some(75.0), "{number}: {listing}");
     }

@@ -1,43 +1,25 @@
 //! Ruby functions are in the stacks of samples, as callers of native ones.
 
-use std::path::Path;
+use prof_tests::{Need, Session, Stacks, USER_CODE, needs};
 
-use prof_tests::{Compiler, Need, Program, Session, Stacks, USER_CODE, copy_executable, needs};
-use serde_json::Value;
-
-use crate::pairs::{assert_folded, known_callers};
+use crate::annotate::total_at_line;
+use crate::pairs::Language;
 
 pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Ruby];
 
-/// Records the program of pairs; `at_least` is the share of the native functions' samples whose
-/// Ruby callers are known.
-pub(crate) fn check(session: &Session, options: &[&str], threads: &str, at_least: f64) {
-    let library = Program::new(&["natives.c"], Compiler::Gcc, &["-O1", "-shared", "-fPIC"]);
-    let path = session.path("natives.so");
-    copy_executable(&library.build(), &path);
-    // A copy: plain users may not be allowed to enter the checkout.
-    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
-    let text = std::fs::read(programs.join("ruby_pairs.rb")).expect("the program");
-    let program = session.write("ruby_pairs.rb", &text);
-    let options = [&["-e", "cpu-clock:u"], options].concat();
-    let words = ["ruby".as_ref(), program.as_path(), &path];
-    let numbers = ["30000", threads].map(Path::new);
-    let recorded = session.record(&options, &[&words[..], &numbers].concat());
-    let stacks = recorded.stacks();
-    let known = known_callers(&stacks, "Ruby", "pairs");
-    assert!(known >= at_least, "{known}\n{stacks}");
-    let json = recorded.report(&["--json", "-"]).stdout;
-    let json: Value = serde_json::from_str(&json).expect("JSON");
-    let functions = json["functions"].as_array().expect("functions");
-    let kind = functions.iter().find(|it| it["name"] == "method_missing");
-    assert_eq!(kind.map(|it| &it["kind"]), Some(&Value::from("ruby")));
-    assert_folded(&stacks, "Ruby", "rb_vm_exec");
-}
+pub(crate) const RUBY: Language = Language {
+    name: "Ruby",
+    command: "ruby",
+    program: "ruby_pairs.rb",
+    rounds: "30000",
+    function: "method_missing",
+    evaluation: "rb_vm_exec",
+};
 
 #[test]
 fn natives_have_the_callers_that_they_had() {
     if needs(NEEDS) {
-        check(&Session::new(), &["-F", "1999"], "0", 0.95);
+        RUBY.check(&Session::new(), &["-F", "1999"], &["0"], 0.95);
     }
 }
 
@@ -45,7 +27,7 @@ fn natives_have_the_callers_that_they_had() {
 #[test]
 fn threads_have_stacks_of_their_own() {
     if needs(NEEDS) {
-        check(&Session::new(), &["-F", "999"], "2", 0.95);
+        RUBY.check(&Session::new(), &["-F", "999"], &["2"], 0.95);
     }
 }
 
@@ -54,7 +36,7 @@ fn threads_have_stacks_of_their_own() {
 fn stopped_threads_have_exact_stacks() {
     if needs(NEEDS) {
         let options = ["-F", "999", "--sampler", "ptrace"];
-        check(&Session::new(), &options, "2", 0.97);
+        RUBY.check(&Session::new(), &options, &["2"], 0.97);
     }
 }
 
@@ -92,15 +74,7 @@ fn scripts_behind_a_shell_have_functions_and_lines() {
     });
     assert!(whole > 0.95 * in_main && whole > 0.5, "{whole}\n{stacks}");
     let listing = session.run(["annotate", "lines.rb"]);
-    // Before the line are the total in percent and in time.
-    let total = |number: &str| {
-        let mut rows = listing.stdout.lines();
-        rows.find_map(|row| {
-            let words: Vec<_> = row.split_whitespace().take(5).collect();
-            let at = words.iter().rposition(|&word| word == number)?;
-            words.get(at.checked_sub(2)?)?.parse::<f64>().ok()
-        })
-    };
+    let total = |number| total_at_line(&listing.stdout, number);
     for number in ["10", "13"] {
         assert!(total(number) > Some(60.0), "{number}: {listing}");
     }

@@ -1,12 +1,16 @@
 //! Made-up memory of language runtimes.
 
+use std::ops::Range;
+
 use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
 use prof_runtimes::python::{Functions, Interpreter, PythonThread};
-use prof_runtimes::{InterpretedStack, NativeStack, php, ruby};
+use prof_runtimes::{InterpretedStack, NativeStack, Unknown, php, ruby};
 
 /// The address of the first byte.
 const BASE: u64 = 0x1_0000;
+/// Where the evaluation loop is.
+const EVALUATION: Range<u64> = BASE + 64..BASE + 128;
 
 /// Memory without an end: the bytes over and over.
 struct Image<'a>(&'a [u8]);
@@ -72,37 +76,30 @@ pub fn python(bytes: &[u8]) {
 /// Any bytes as the memory of PHP 8.2, and as the stack of its thread.
 pub fn php(bytes: &[u8]) {
     const GLOBALS: u64 = BASE - 488;
-    if bytes.is_empty() {
-        return;
-    }
-    let mut memory = Image(bytes);
-    let evaluation = BASE + 64..BASE + 128;
-    let interpreter = php::Interpreter::new(20_220_829, GLOBALS, vec![evaluation]);
-    let native = NativeStack {
-        start: BASE,
-        bytes,
-        is_whole: true,
-        registers: &[BASE],
-        instruction_pointer: Some(BASE),
-    };
+    let interpreter = php::Interpreter::new(20_220_829, GLOBALS, vec![EVALUATION]);
     let mut functions = php::Functions::default();
-    // The second time, functions are known.
-    for _ in 0..2 {
-        let Ok(stack) = interpreter.stack(&mut memory, &native, &mut functions) else {
-            continue;
-        };
-        check_activations(&stack);
-    }
+    read_twice(bytes, |memory, native| {
+        interpreter.stack(memory, native, &mut functions)
+    });
 }
 
 /// Any bytes as the memory of Ruby 3.1, and as the stack of its thread.
 pub fn ruby(bytes: &[u8]) {
+    let interpreter = ruby::Interpreter::new(Some(BASE), vec![EVALUATION]);
+    let mut functions = ruby::Functions::default();
+    read_twice(bytes, |memory, native| {
+        interpreter.stack(memory, native, &mut functions)
+    });
+}
+
+/// Reads a stack twice: the second time, functions are known.
+fn read_twice(
+    bytes: &[u8],
+    mut read: impl FnMut(&mut Image<'_>, &NativeStack<'_>) -> Result<InterpretedStack, Unknown>,
+) {
     if bytes.is_empty() {
         return;
     }
-    let mut memory = Image(bytes);
-    let evaluation = BASE + 64..BASE + 128;
-    let interpreter = ruby::Interpreter::new(Some(BASE), vec![evaluation]);
     let native = NativeStack {
         start: BASE,
         bytes,
@@ -110,13 +107,10 @@ pub fn ruby(bytes: &[u8]) {
         registers: &[BASE],
         instruction_pointer: Some(BASE),
     };
-    let mut functions = ruby::Functions::default();
-    // The second time, functions are known.
     for _ in 0..2 {
-        let Ok(stack) = interpreter.stack(&mut memory, &native, &mut functions) else {
-            continue;
-        };
-        check_activations(&stack);
+        if let Ok(stack) = read(&mut Image(bytes), &native) {
+            check_activations(&stack);
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use crate::{php, ruby};
 #[test]
 fn plain_users_see_functions_of_php() {
     if needs(&[php::NEEDS, &[Need::PlainSampling]].concat()) {
-        php::check(&Session::plain_user_alone(), &["-F", "999"], 0.9);
+        php::PHP.check(&Session::plain_user_alone(), &["-F", "999"], &[], 0.9);
     }
 }
 
 #[test]
 fn plain_users_see_functions_of_ruby() {
     if needs(&[ruby::NEEDS, &[Need::PlainSampling]].concat()) {
-        ruby::check(&Session::plain_user_alone(), &["-F", "999"], "0", 0.8);
+        ruby::RUBY.check(&Session::plain_user_alone(), &["-F", "999"], &["0"], 0.8);
     }
 }
