@@ -1,6 +1,6 @@
 //! Ruby functions are in the stacks of samples, as callers of native ones.
 
-use prof_tests::{Need, Session, Stacks, USER_CODE, needs};
+use prof_tests::{Need, Session, Stacks, USER_CODE, needs, starts_at_root};
 
 use crate::annotate::total_at_line;
 use crate::pairs::Language;
@@ -30,6 +30,36 @@ fn threads_have_stacks_of_their_own() {
         RUBY.check(&Session::new(), &["-F", "999"], &["2"], 0.95);
     }
 }
+
+/// Threads have their stack of values, a megabyte of which little is used, in the frame of their
+/// first function.
+#[test]
+fn threads_have_whole_stacks() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    let program = session.write("threads.rb", THREADS.as_bytes());
+    let recorded = session.record(USER_CODE, &["ruby".as_ref(), program.as_path()]);
+    let stacks = recorded.physical_stacks();
+    let works = |frames: &[String]| frames.last().is_some_and(|frame| frame == "work");
+    let work = stacks.share(works);
+    let whole = stacks.share(|frames| works(frames) && starts_at_root(frames));
+    assert!(
+        work > 0.5 && whole > 0.8 * work,
+        "{whole} of {work}\n{stacks}"
+    );
+}
+
+const THREADS: &str = "
+def work
+  i = 0
+  while i < 5_000_000
+    i += 1
+  end
+end
+2.times.map { Thread.new { 4.times { work } } }.each(&:join)
+";
 
 /// The frames of a stopped thread are exact.
 #[test]

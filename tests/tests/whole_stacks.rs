@@ -221,6 +221,25 @@ fn large_frames() {
     assert!(share("in_right", "left") == 0.0, "{stacks}");
 }
 
+/// The kernel's copy ends at a page of the array that is not in memory, and nothing of the caller
+/// is of the sample's moment.
+#[test]
+fn frames_that_are_partly_in_memory() {
+    let session = Session::new();
+    let binary = Program::c(&["half_used_frame.c"]).build();
+    let command = |way| [binary.to_str().unwrap(), way, "1000"];
+    let steady = session.record(USER_CODE, &command("steady"));
+    steady.physical_stacks().assert_whole(0.95);
+    let stacks = session
+        .record(USER_CODE, &command("turns"))
+        .physical_stacks();
+    let wrong = stacks.share(|frames| {
+        let has = |name| frames.iter().any(|frame| frame == name);
+        has("in_left") && has("right") || has("in_right") && has("left")
+    });
+    assert!(wrong < 0.02, "{wrong}:\n{stacks}");
+}
+
 #[test]
 fn exceptions() {
     if !needs(&[Need::Tool("g++")]) {

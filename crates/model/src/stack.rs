@@ -190,8 +190,8 @@ impl StackEnd {
             Self::JitFrame => "code of the Java VM without a frame to follow, or changed since",
             Self::NoFile => "the file of the code is missing, was replaced, or may not be read",
             Self::OtherStack => {
-                "sampled on a second stack (of a signal handler, say), and the first one changed \
-                 before it could be read"
+                "the callers are on another stack (of a signal handler, say) or behind a large \
+                 frame, and changed before they could be read"
             }
             Self::HiddenRegisters => "registers of a blocked thread are hidden from plain users",
             Self::SkippedCaller => {

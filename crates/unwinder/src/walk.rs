@@ -91,6 +91,9 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
     if found.starts_function {
         frames.replace_last(step.frame.program_counter());
     }
+    let is_ordinary = matches!(found.rule, Rule::Compact(_)) && !found.signal_frame;
+    let frame = is_ordinary.then(|| step.frame.stack_pointer());
+    step.stack.expect_end_of(frame);
     let registers = match &found.rule {
         Rule::Compact(rule) => apply(step, rule),
         Rule::Evaluate => evaluate(step, &place, &found),

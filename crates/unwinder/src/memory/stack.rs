@@ -64,6 +64,8 @@ pub(crate) struct Stack<'a> {
     /// The stack pointer of the outermost frame so far in the dump: the overlap for jumps to
     /// another stack.
     outermost: u64,
+    /// The stack pointer of the frame whose other end is being read, if that is all that is read.
+    frame: Option<u64>,
     /// Whether live memory was accepted as the continuation of the dump.
     joined_live: bool,
     /// Whether the walk went on in memory that does not continue the dump.
@@ -90,6 +92,7 @@ impl<'a> Stack<'a> {
             distrusts_live: false,
             blocks_left: BLOCKS,
             outermost: dump.start,
+            frame: None,
             joined_live: false,
             left_dump: false,
             failed: None,
@@ -132,6 +135,12 @@ impl<'a> Stack<'a> {
         if stack_pointer.wrapping_sub(self.dump.start) < self.dump.bytes.len() as u64 {
             self.outermost = stack_pointer;
         }
+    }
+
+    /// What is read next is the other end of the frame with this stack pointer; `None`: it may be
+    /// on another stack.
+    pub(crate) fn expect_end_of(&mut self, frame: Option<u64>) {
+        self.frame = frame;
     }
 
     /// The word at `address`, if it is in memory already: in the dump or in the block that was read
@@ -305,7 +314,8 @@ impl<'a> Stack<'a> {
     }
 
     /// Reads memory that does not continue the dump: the stack under a signal handler that runs on
-    /// its own. It checks that the place in the dump that led there has not changed.
+    /// its own, or the end of a large frame. It checks that the place in the dump that led there
+    /// has not changed.
     fn load_elsewhere(&mut self, address: u64) -> Result<(), StackEnd> {
         if self.dump.bytes.is_empty() {
             // The stack was not in memory yet: a page fault there. Nothing tells whether the
@@ -313,21 +323,27 @@ impl<'a> Stack<'a> {
             self.fill(address & !15, address)?;
             return Err(StackEnd::Stale);
         }
+        let at = self.outermost.wrapping_sub(self.dump.start) as usize;
+        let at = at.min(self.dump.bytes.len());
         // In the same mapping, it may as well be the end of a large frame.
         let own = self.memory.mapping(self.dump.start);
         self.left_dump |= !own.is_some_and(|own| own.contains(&address));
         self.bounds = self.memory.mapping(address);
         self.from_snapshot = false;
         self.fill(address & !15, address)?;
-        let at = self.outermost.wrapping_sub(self.dump.start) as usize;
-        let first = at.min(self.dump.bytes.len());
-        let place = first..self.dump.bytes.len().min(first + OVERLAP);
+        let place = at..self.dump.bytes.len().min(at + OVERLAP);
         if self.is_unchanged(place.clone()) {
             self.memory.leave_dump(&self.dump.bytes[place]);
-            Ok(())
-        } else {
-            Err(StackEnd::Stale)
+            return Ok(());
         }
+        // The variables of a large frame change while what it has called stays.
+        let callees = at.saturating_sub(OVERLAP)..at;
+        let is_end_of_frame = self.frame.is_some_and(|start| start == self.outermost);
+        if is_end_of_frame && !callees.is_empty() && self.is_unchanged(callees) {
+            self.memory.leave_large_frame();
+            return Ok(());
+        }
+        Err(StackEnd::Stale)
     }
 
     /// Whether a part of the dump, of at most [`OVERLAP`] bytes, is the same in live memory.

@@ -142,11 +142,16 @@ pub trait Memory {
         None
     }
 
-    /// The walk continues on another stack, in live memory. `overlap` is the part of the dump that
-    /// led there, and is unchanged; but it may be the same whenever that code runs.
+    /// The walk continues on another stack, or at the other end of a large frame, in live memory.
+    /// `overlap` is the part of the dump that led there, and is unchanged; but it may be the same
+    /// whenever that code runs.
     fn leave_dump(&mut self, overlap: &[u8]) {
         let _ = overlap;
     }
+
+    /// The walk continues at the other end of a large frame, whose variables have changed, in live
+    /// memory. What the frame has called is unchanged; but it may be the same whenever that runs.
+    fn leave_large_frame(&mut self) {}
 
     /// The mapping of the live target that contains `address` (a line of /proc/PID/maps), if known:
     /// a stack is not followed past the end of its mapping. Called at most a few times per stack,

@@ -20,6 +20,7 @@ use crate::session::unwind::java::{JavaMachine, JavaMachines, JavaNames, java_ma
 use crate::session::unwind::module_files::LiveFiles;
 use crate::session::unwind::sample_memory::SampleMemory;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
+use crate::session::unwind::tail_change::Departure;
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainBuilder {
@@ -59,6 +60,16 @@ struct UserStack<'a> {
     dump: StackDump<'a>,
     /// The tail that a watcher or the reader read.
     tail: Option<(StackTail, &'a [u8])>,
+}
+
+impl<'a> UserStack<'a> {
+    fn sampled(&self) -> SampledStack<'a> {
+        SampledStack {
+            start: self.dump.start,
+            dump: self.dump.bytes,
+            tail: self.tail,
+        }
+    }
 }
 
 impl ChainBuilder {
@@ -196,11 +207,7 @@ impl UserUnwinder {
         stack: &UserStack<'_>,
         chain: &mut Vec<u64>,
     ) -> ChainOutcome {
-        let now = SampledStack {
-            start: stack.dump.start,
-            dump: stack.dump.bytes,
-            tail: stack.tail,
-        };
+        let now = stack.sampled();
         let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
         let mut memory = SampleMemory::new(
@@ -219,7 +226,8 @@ impl UserUnwinder {
             &mut memory,
             chain,
         );
-        let (left_dump, has_recalled) = (memory.left_dump(), memory.has_recalled());
+        let (departure, has_recalled) = (memory.departure(), memory.has_recalled());
+        let is_on_other_stack = matches!(departure, Departure::Elsewhere(_));
         let first_of_tail = chain.len().saturating_sub(unwound.remote_read.into());
         // Only the frames of the tail matter: a stack holds variables, too.
         let tail_frames = chain.get(first_of_tail..).unwrap_or_default();
@@ -233,29 +241,29 @@ impl UserUnwinder {
         };
         let Some(DeepThread { tail_change, .. }) = thread else {
             return ChainOutcome {
-                is_on_other_stack: left_dump.is_some(),
+                is_on_other_stack,
                 ..ChainOutcome::without_tail(unwound)
             };
         };
         let outcome = ChainOutcome {
             tail_changed: tail_change.changes(tail_frames),
-            is_on_other_stack: left_dump.is_some(),
+            is_on_other_stack,
             ..ChainOutcome::without_tail(unwound)
         };
         tail_change.is_ambiguous |= contradicts_snapshot;
-        let is_proven = now.is_prompt() && !has_recalled;
-        let is_ambiguous = match left_dump {
-            Some(place) => tail_change.is_ambiguous_place(place, is_whole.then_some(tail_frames)),
-            None => !is_proven && tail_change.is_ambiguous,
-        };
+        let is_proven = departure == Departure::Joined && now.is_prompt() && !has_recalled;
+        let function = first_of_tail.checked_sub(1);
+        let function = function.and_then(|at| chain.get(at).copied());
+        let whole = is_whole.then_some(tail_frames);
+        let may_differ = !is_proven && tail_change.may_differ(departure, function, whole);
         if unwound.remote_read == 0 {
             return outcome;
         }
-        if is_ambiguous {
+        if may_differ {
             chain.truncate(first_of_tail);
-            let note = StackNote::new(match left_dump {
-                Some(_) => StackEnd::OtherStack,
-                None => StackEnd::Stale,
+            let note = StackNote::new(match departure {
+                Departure::Joined => StackEnd::Stale,
+                _ => StackEnd::OtherStack,
             });
             return ChainOutcome { note, ..outcome };
         }

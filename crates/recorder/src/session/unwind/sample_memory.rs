@@ -10,6 +10,7 @@ use prof_unwinder::{JitCode, Memory};
 use crate::live::stack_tail::TailReader;
 use crate::session::unwind::java::JavaMachine;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
+use crate::session::unwind::tail_change::Departure;
 
 /// The target's memory: the part that a watcher or the reader read after the sample, otherwise that
 /// of the live target.
@@ -20,6 +21,7 @@ pub(crate) struct SampleMemory<'a> {
     kernel_callchain: &'a [u64],
     recalled: bool,
     left_dump: Option<DefaultHasher>,
+    left_large_frame: bool,
     java: Option<JavaMachine<'a>>,
 }
 
@@ -39,6 +41,7 @@ impl<'a> SampleMemory<'a> {
             kernel_callchain,
             recalled: false,
             left_dump: None,
+            left_large_frame: false,
             java: None,
         }
     }
@@ -53,9 +56,13 @@ impl<'a> SampleMemory<'a> {
         self.recalled
     }
 
-    /// If the stack continues on another one: a number for the bytes of the dump that led there.
-    pub(crate) fn left_dump(&self) -> Option<u64> {
-        self.left_dump.as_ref().map(DefaultHasher::finish)
+    /// How the walk left the dump.
+    pub(crate) fn departure(&self) -> Departure {
+        match &self.left_dump {
+            Some(place) => Departure::Elsewhere(place.finish()),
+            None if self.left_large_frame => Departure::LargeFrame,
+            None => Departure::Joined,
+        }
     }
 }
 
@@ -114,6 +121,10 @@ impl Memory for SampleMemory<'_> {
     fn leave_dump(&mut self, overlap: &[u8]) {
         let hasher = self.left_dump.get_or_insert_default();
         hasher.write(overlap);
+    }
+
+    fn leave_large_frame(&mut self) {
+        self.left_large_frame = true;
     }
 
     fn mapping(&mut self, address: u64) -> Option<Range<u64>> {

@@ -15,11 +15,36 @@ pub(crate) struct TailChange {
     places: HashMap<u64, u64>,
     /// Whether one place continued in other frames at another sample.
     has_ambiguous_place: bool,
+    /// The functions with large frames, and how many samples agreed about their callers.
+    large_frames: HashMap<u64, Agreement>,
+}
+
+/// What the samples say of the callers of a function, each of which was read later.
+#[derive(Debug, Default)]
+struct Agreement {
+    callers: Vec<u64>,
+    samples: u32,
+    has_ended: bool,
+}
+
+/// How a walk left the dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Departure {
+    /// Not, or into memory that continues it.
+    Joined,
+    /// To another stack, or to the other end of a large frame, with a number for the bytes of the
+    /// dump that led there.
+    Elsewhere(u64),
+    /// To the other end of a large frame; only what it has called is unchanged.
+    LargeFrame,
 }
 
 impl TailChange {
     /// The most places of a thread.
     const PLACES: usize = 256;
+
+    /// So many samples must agree before the callers of a function with a large frame are believed.
+    const AGREEING: u32 = 8;
 
     /// Whether these frames, the outermost last, differ from those at the last sample, or are more
     /// than are known.
@@ -32,10 +57,28 @@ impl TailChange {
         changes
     }
 
+    /// Whether the frames of this tail may be those of another moment. The `function` is that of
+    /// the outermost frame before it; `whole` are its frames if all were found.
+    pub(crate) fn may_differ(
+        &mut self,
+        departure: Departure,
+        function: Option<u64>,
+        whole: Option<&[u64]>,
+    ) -> bool {
+        match departure {
+            Departure::Joined => self.is_ambiguous,
+            Departure::Elsewhere(place) => self.is_ambiguous_place(place, whole),
+            Departure::LargeFrame => {
+                let known = function.zip(whole);
+                !known.is_some_and(|(function, callers)| self.agrees(function, callers))
+            }
+        }
+    }
+
     /// Whether it is unknown in which frames the thread continued on another stack. It did so from
     /// this place; the `frames` there, if all were found, were read later and may be those of
     /// another moment.
-    pub(crate) fn is_ambiguous_place(&mut self, place: u64, frames: Option<&[u64]>) -> bool {
+    fn is_ambiguous_place(&mut self, place: u64, frames: Option<&[u64]>) -> bool {
         if let Some(frames) = frames {
             let mut hasher = DefaultHasher::new();
             frames.hash(&mut hasher);
@@ -47,6 +90,21 @@ impl TailChange {
             self.has_ambiguous_place |= known != frames;
         }
         self.has_ambiguous_place
+    }
+
+    /// Whether the callers of the function with a large frame at this address can be those of the
+    /// sample's moment: enough samples agree, and none of the thread disagrees.
+    fn agrees(&mut self, function: u64, callers: &[u64]) -> bool {
+        if self.large_frames.len() >= Self::PLACES {
+            self.large_frames.clear();
+        }
+        let known = self.large_frames.entry(function).or_default();
+        if known.samples == 0 {
+            known.callers = callers.to_vec();
+        }
+        known.samples = known.samples.saturating_add(1);
+        known.has_ended |= known.callers != callers;
+        known.samples > Self::AGREEING && !known.has_ended
     }
 }
 
@@ -86,5 +144,17 @@ mod tests {
         check(1, 10, &[3, 1], true);
         check(1, 20, &[3, 1], true);
         check(2, 10, &[3, 1], false);
+    }
+
+    #[test]
+    fn callers_beyond_a_large_frame_need_samples_that_agree() {
+        let mut tail_change = TailChange::default();
+        for _ in 0..TailChange::AGREEING {
+            assert!(!tail_change.agrees(5, &[2, 1]));
+        }
+        assert!(tail_change.agrees(5, &[2, 1]));
+        assert!(!tail_change.agrees(6, &[2, 1]));
+        assert!(!tail_change.agrees(5, &[3, 1]));
+        assert!(!tail_change.agrees(5, &[2, 1]));
     }
 }
