@@ -125,6 +125,23 @@ fn samples_of_perf_without_stacks() {
 
 /// perf repeats at the end what the kernel has said of each ring.
 #[test]
+fn counts_of_perf_are_no_recording() {
+    if !needs(&[Need::Tool("perf")]) {
+        return;
+    }
+    let session = Session::new();
+    let file = session.path("perf.data");
+    let mut perf = Command::new("perf");
+    perf.args(["stat", "record", "-e", "task-clock", "-o"])
+        .arg(&file);
+    perf.args(["--", "true"]);
+    Outcome::of(perf).assert_code(0);
+    let outcome = session.run(["report", "-i", file.to_str().unwrap()]);
+    outcome.assert_code(1);
+    outcome.assert_says(&["it has counts, which `perf stat report` shows, and no samples"]);
+}
+
+#[test]
 fn losses_of_perf_count_once() {
     if !needs(&[Need::Tool("perf")]) {
         return;

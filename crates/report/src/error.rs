@@ -99,6 +99,11 @@ pub enum InputError {
          record without --threads"
     )]
     ManyFiles,
+    /// Counts without samples.
+    #[error(
+        "`perf stat record` wrote it: it has counts, which `perf stat report` shows, and no samples"
+    )]
+    CountsOnly,
     /// A gzipped file that is cut off or damaged.
     #[error("its gzip data is damaged or cut off: {0}")]
     Gzip(io::Error),

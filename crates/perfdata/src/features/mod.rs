@@ -35,6 +35,8 @@ pub struct Features {
     /// Time of the first and the last sample, in ns of the recording's clock
     /// (`HEADER_SAMPLE_TIME`).
     pub sample_time: Option<(u64, u64)>,
+    /// Whether `perf stat record` wrote it: it has counts, and no samples (`HEADER_STAT`).
+    pub has_counts_only: bool,
     /// Resolution of the clock, in ns (`HEADER_CLOCKID`; the clock is in the events' attributes).
     pub clock_resolution: Option<u64>,
     /// How the recording's clock relates to the time of day (`HEADER_CLOCK_DATA`).
@@ -106,6 +108,7 @@ pub(crate) mod feature {
     pub(crate) const TOTAL_MEM: u64 = 10;
     pub(crate) const CMDLINE: u64 = 11;
     pub(crate) const EVENT_DESC: u64 = 12;
+    pub(crate) const STAT: u64 = 19;
     pub(crate) const SAMPLE_TIME: u64 = 21;
     pub(crate) const CLOCKID: u64 = 23;
     pub(crate) const COMPRESSED: u64 = 27;

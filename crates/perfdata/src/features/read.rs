@@ -35,6 +35,7 @@ pub(crate) fn read(number: u64, content: &[u8], features: &mut Features) {
         feature::CPUID => features.cpu_id = text(bytes),
         feature::TOTAL_MEM => features.total_memory = bytes.u64(),
         feature::CMDLINE => features.command_line = command_line(bytes),
+        feature::STAT => features.has_counts_only = true,
         feature::SAMPLE_TIME => features.sample_time = bytes.u64().zip(bytes.u64()),
         feature::CLOCKID => features.clock_resolution = bytes.u64(),
         feature::CLOCK_DATA => features.clock = clock_data(bytes),

@@ -487,6 +487,7 @@ fn features() -> Features {
         cpu_id: Some("GenuineIntel,6,1".into()),
         total_memory: Some(16 << 20),
         command_line: vec!["prof".into(), "record".into(), String::new().into()],
+        has_counts_only: false,
         sample_time: Some((5, 17)),
         clock_resolution: Some(1),
         compression: None,

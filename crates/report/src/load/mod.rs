@@ -93,6 +93,9 @@ pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, 
     if options.stack_copies.are_needed() && !loader.collector.counts.has_unwound() {
         return Err(InputError::NoStackCopies);
     }
+    if recording.features().has_counts_only {
+        return Err(InputError::CountsOnly);
+    }
     Ok(loader.finish(&recording))
 }
 
