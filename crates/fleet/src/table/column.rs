@@ -1,16 +1,19 @@
-//! Columns as vectors, and new files of them.
+//! New files of columns.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, DataType, FixedLenByteArray};
+use parquet::data_type::{DataType, FixedLenByteArray};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use rustc_hash::FxHashMap;
+use parquet::schema::types::SchemaDescPtr;
 
+use super::chunk::Packer;
+use super::dictionary::{Dictionary, Value};
+use super::nested::Nested;
 use super::schema::{Table, VERSION};
 
 /// Rows in a row group: what a reader holds in memory at a time, and may leave out by its times.
@@ -19,14 +22,16 @@ pub(super) const GROUP_ROWS: usize = 1 << 16;
 /// A file as it is written, in memory.
 pub(super) struct NewFile {
     writer: SerializedFileWriter<Vec<u8>>,
+    schema: SchemaDescPtr,
+    packer: Packer,
 }
 
 impl NewFile {
     pub(super) fn new(table: Table) -> Result<Self> {
-        const LEVEL: i32 = 3;
         let version = KeyValue::new("prof.schema".to_owned(), VERSION.to_owned());
+        let compression = Compression::ZSTD(ZstdLevel::try_new(Packer::LEVEL)?);
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+            .set_compression(compression)
             .set_statistics_enabled(EnabledStatistics::None)
             .set_column_statistics_enabled("time".into(), EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
@@ -35,7 +40,11 @@ impl NewFile {
             .set_created_by(concat!("prof ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
         let writer = SerializedFileWriter::new(Vec::new(), table.schema(), Arc::new(properties))?;
-        Ok(Self { writer })
+        Ok(Self {
+            writer,
+            schema: table.descriptor(),
+            packer: Packer::new(compression)?,
+        })
     }
 
     /// Writes a row group.
@@ -43,9 +52,14 @@ impl NewFile {
         &mut self,
         fill: impl FnOnce(&mut NewColumns<'_>) -> Result<()>,
     ) -> Result<()> {
-        let mut columns = NewColumns(self.writer.next_row_group()?);
+        let mut columns = NewColumns {
+            group: self.writer.next_row_group()?,
+            schema: &self.schema,
+            next: 0,
+            packer: &mut self.packer,
+        };
         fill(&mut columns)?;
-        columns.0.close()?;
+        columns.group.close()?;
         Ok(())
     }
 
@@ -55,135 +69,84 @@ impl NewFile {
 }
 
 /// The columns of a row group, which are written in the schema's order.
-pub(super) struct NewColumns<'a>(SerializedRowGroupWriter<'a, Vec<u8>>);
+pub(super) struct NewColumns<'a> {
+    group: SerializedRowGroupWriter<'a, Vec<u8>>,
+    schema: &'a SchemaDescPtr,
+    /// The number of the next column.
+    next: usize,
+    packer: &'a mut Packer,
+}
 
 impl NewColumns<'_> {
     /// Writes a column that is neither optional nor repeated.
-    pub(super) fn flat<T: DataType>(&mut self, values: impl Iterator<Item = T::T>) -> Result<()> {
-        let values: Vec<T::T> = values.collect();
-        self.write::<T>(&values, None, None)
+    pub(super) fn flat<V: Value>(&mut self, values: impl Iterator<Item = V>) -> Result<()> {
+        let mut dictionary = Dictionary::default();
+        let column = Nested {
+            values: values.map(|value| dictionary.place(value)).collect(),
+            ..Nested::default()
+        };
+        self.nested(&dictionary, &column)
     }
 
-    pub(super) fn nested<T: DataType>(&mut self, column: &Nested<T::T>) -> Result<()> {
-        let repetition = (!column.repetition.is_empty()).then_some(&column.repetition[..]);
-        self.write::<T>(&column.values, Some(&column.definition), repetition)
-    }
-
-    fn write<T: DataType>(
+    /// Writes a column that is optional.
+    pub(super) fn optional<V: Value>(
         &mut self,
-        values: &[T::T],
-        definition: Option<&[i16]>,
-        repetition: Option<&[i16]>,
+        values: impl Iterator<Item = Option<V>>,
     ) -> Result<()> {
-        let column = self.0.next_column()?;
-        let mut column =
-            column.ok_or_else(|| ParquetError::General("more columns than the schema".into()))?;
-        column
-            .typed::<T>()
-            .write_batch(values, definition, repetition)?;
-        column.close()
-    }
-}
-
-/// A column that is optional or repeated: its values, and for each place where one could be
-/// whether there is one (definition) and whether it goes on in the same row (repetition).
-#[derive(Clone, Debug)]
-pub(super) struct Nested<T> {
-    pub(super) values: Vec<T>,
-    pub(super) definition: Vec<i16>,
-    pub(super) repetition: Vec<i16>,
-}
-
-impl<T> Default for Nested<T> {
-    fn default() -> Self {
-        Self {
-            values: Vec::new(),
-            definition: Vec::new(),
-            repetition: Vec::new(),
-        }
-    }
-}
-
-impl<T> Nested<T> {
-    /// An empty column with room for so many values.
-    pub(super) fn with_capacity(places: usize) -> Self {
-        Self {
-            values: Vec::with_capacity(places),
-            definition: Vec::with_capacity(places),
-            repetition: Vec::with_capacity(places),
-        }
-    }
-
-    /// A column of optional values.
-    pub(super) fn optional(values: impl Iterator<Item = Option<T>>) -> Self {
-        let mut column = Self::default();
+        let mut dictionary = Dictionary::default();
+        let mut column = Nested::default();
         for value in values {
             column.definition.push(value.is_some().into());
-            column.values.extend(value);
+            let place = value.map(|value| dictionary.place(value));
+            column.values.extend(place);
         }
-        column
+        self.nested(&dictionary, &column)
     }
 
-    /// Adds the list of one row. Elements are `None` only in columns that are optional in a list.
-    pub(super) fn push_list(&mut self, list: impl Iterator<Item = Option<T>>, deepest: i16) {
-        let start = self.definition.len();
-        for value in list {
-            let depth = deepest - i16::from(value.is_none());
-            self.repetition.push((self.definition.len() > start).into());
-            self.definition.push(depth);
-            self.values.extend(value);
+    /// Writes a column of lists.
+    pub(super) fn lists<V: Value>(
+        &mut self,
+        rows: impl Iterator<Item = impl Iterator<Item = V>>,
+    ) -> Result<()> {
+        let mut dictionary = Dictionary::default();
+        let mut column = Nested::default();
+        for list in rows {
+            column.push_list(list.map(|value| Some(dictionary.place(value))), 1);
         }
-        if self.definition.len() == start {
-            self.repetition.push(0);
-            self.definition.push(0);
-        }
+        self.nested(&dictionary, &column)
     }
 
-    /// The lists of all rows; `deepest` is the level of values that are there.
-    pub(super) fn into_lists(self, deepest: i16) -> Vec<Vec<Option<T>>> {
-        let mut lists: Vec<Vec<Option<T>>> = Vec::new();
-        let mut values = self.values.into_iter();
-        for (repetition, definition) in self.repetition.into_iter().zip(self.definition) {
-            if repetition == 0 {
-                lists.push(Vec::new());
-            }
-            if definition == 0 {
-                continue;
-            }
-            let value = (definition == deepest).then(|| values.next()).flatten();
-            if let Some(list) = lists.last_mut() {
-                list.push(value);
-            }
+    /// Writes a column without a dictionary: that of truth values can have none, and that of times
+    /// says in what range they are.
+    pub(super) fn plain<T: DataType>(&mut self, column: &Nested<T::T>) -> Result<()> {
+        self.next += 1;
+        let writer = self.group.next_column()?;
+        let mut writer = writer.ok_or_else(too_many)?;
+        let [definition, repetition] = [&column.definition, &column.repetition]
+            .map(|levels| (!levels.is_empty()).then_some(&levels[..]));
+        let typed = writer.typed::<T>();
+        typed.write_batch(&column.values, definition, repetition)?;
+        writer.close()
+    }
+
+    /// Writes a column whose values are places in a dictionary.
+    pub(super) fn nested<V: Value>(
+        &mut self,
+        dictionary: &Dictionary<V>,
+        column: &Nested<u32>,
+    ) -> Result<()> {
+        if self.next == self.schema.num_columns() {
+            return Err(too_many());
         }
-        lists
+        let described = self.schema.column(self.next);
+        self.next += 1;
+        let (chunk, close) = self.packer.chunk(described, dictionary, column)?;
+        self.group.append_column(&chunk, close)
     }
 }
 
-/// Texts as columns have them. They are known by where they are: to hash each would take longer
-/// than to make those anew that are there twice.
-#[derive(Default)]
-pub(super) struct NewTexts<'a> {
-    known: FxHashMap<*const str, ByteArray>,
-    /// The last one: many rows that follow one another have the same.
-    last: Option<(&'a str, ByteArray)>,
-}
-
-impl<'a> NewTexts<'a> {
-    pub(super) fn of(&mut self, text: &'a str) -> ByteArray {
-        if let Some((last, known)) = &self.last
-            && std::ptr::eq(*last, text)
-        {
-            return known.clone();
-        }
-        let new = || ByteArray::from(text.as_bytes().to_vec());
-        let known = self
-            .known
-            .entry(std::ptr::from_ref(text))
-            .or_insert_with(new)
-            .clone();
-        self.last = Some((text, known.clone()));
-        known
-    }
+fn too_many() -> ParquetError {
+    ParquetError::General("more columns than the schema".into())
 }
 
 /// The 16 bytes of a number.
@@ -193,14 +156,4 @@ pub(super) fn number(bytes: &FixedLenByteArray) -> [u8; 16] {
         *to = *from;
     }
     number
-}
-
-/// Numbers as columns have them, which share their memory.
-pub(super) fn fixed(
-    numbers: impl Iterator<Item = [u8; 16]>,
-) -> impl Iterator<Item = FixedLenByteArray> {
-    let bytes: Vec<u8> = numbers.flatten().collect();
-    let bytes = Bytes::from(bytes);
-    let starts = (0..bytes.len()).step_by(16);
-    starts.map(move |start| ByteArray::from(bytes.slice(start..start + 16)).into())
 }

@@ -12,7 +12,7 @@ use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::{ReadOptionsBuilder, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 
-use super::column::Nested;
+use super::nested::Nested;
 use super::pages::Pages;
 use super::schema::Table;
 use super::thrift::is_known_file;

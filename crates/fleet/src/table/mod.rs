@@ -1,7 +1,11 @@
 //! The three tables: their rows, and Parquet files of them (docs/fleet.md).
 
+mod chunk;
 mod column;
+mod dictionary;
 mod groups;
+mod hybrid;
+mod nested;
 mod pages;
 mod rows;
 mod samples;

@@ -19,21 +19,21 @@ impl fmt::Display for StackHash {
 
 /// The samples of ten seconds that have all else in common.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct SampleRow {
+pub(crate) struct SampleRow<Text = Arc<str>> {
     /// When the ten seconds begin, in µs since 1970.
     pub(crate) time: i64,
-    pub(crate) event: Arc<str>,
-    pub(crate) unit: Arc<str>,
+    pub(crate) event: Text,
+    pub(crate) unit: Text,
     pub(crate) pid: i32,
     /// The name of the process, and that of the thread.
-    pub(crate) comm: Arc<str>,
-    pub(crate) thread: Arc<str>,
+    pub(crate) comm: Text,
+    pub(crate) thread: Text,
     pub(crate) stack: StackHash,
     /// Sum of the weights, in the unit.
     pub(crate) weight: i64,
     /// How many samples.
     pub(crate) count: i64,
-    pub(crate) stack_end: Arc<str>,
+    pub(crate) stack_end: Text,
     pub(crate) run: RunId,
     pub(crate) labels: Arc<Labels>,
 }

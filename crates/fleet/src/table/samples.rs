@@ -1,16 +1,14 @@
 //! Files of samples, and of runs.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::data_type::{
-    ByteArray, ByteArrayType, DoubleType, FixedLenByteArrayType, Int32Type, Int64Type,
-};
+use parquet::data_type::{ByteArrayType, FixedLenByteArrayType, Int32Type, Int64Type};
 use parquet::errors::Result;
 
-use super::column::{GROUP_ROWS, Nested, NewFile, NewTexts, fixed, number};
+use super::column::{GROUP_ROWS, NewFile, number};
 use super::groups::{Groups, MOST_VALUES, Texts};
+use super::nested::Nested;
 use super::rows::{RunRow, SampleRow, StackHash};
 use super::schema::Table;
 use crate::run::{Labels, RunId};
@@ -20,30 +18,28 @@ const KEYS: &str = "labels.key_value.key";
 const VALUES: &str = "labels.key_value.value";
 
 /// A file of these rows, which must be sorted.
-pub(crate) fn samples_file(rows: &[SampleRow]) -> Result<Bytes> {
+pub(crate) fn samples_file<Text: AsRef<str>>(rows: &[SampleRow<Text>]) -> Result<Bytes> {
     let mut file = NewFile::new(Table::Samples)?;
-    let mut texts = NewTexts::default();
     let labels = rows.iter().map(|row| row.labels.len()).max().unwrap_or(0);
     for rows in rows.chunks(GROUP_ROWS.min(MOST_VALUES / labels.max(1)).max(1)) {
-        let (keys, values) = label_columns(rows.iter().map(|row| &*row.labels));
+        let times = rows.iter().map(|row| row.time);
         file.group(|columns| {
-            let mut text = |columns: &mut super::column::NewColumns<'_>,
-                            of: fn(&SampleRow) -> &Arc<str>| {
-                columns.flat::<ByteArrayType>(rows.iter().map(|row| texts.of(of(row))))
-            };
-            columns.flat::<Int64Type>(rows.iter().map(|row| row.time))?;
-            text(columns, |row| &row.event)?;
-            text(columns, |row| &row.unit)?;
-            columns.flat::<Int32Type>(rows.iter().map(|row| row.pid))?;
-            text(columns, |row| &row.comm)?;
-            text(columns, |row| &row.thread)?;
-            columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.stack.0)))?;
-            columns.flat::<Int64Type>(rows.iter().map(|row| row.weight))?;
-            columns.flat::<Int64Type>(rows.iter().map(|row| row.count))?;
-            text(columns, |row| &row.stack_end)?;
-            columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.run.0)))?;
-            columns.nested::<ByteArrayType>(&keys)?;
-            columns.nested::<ByteArrayType>(&values)
+            columns.plain::<Int64Type>(&Nested {
+                values: times.collect(),
+                ..Nested::default()
+            })?;
+            columns.flat(rows.iter().map(|row| row.event.as_ref()))?;
+            columns.flat(rows.iter().map(|row| row.unit.as_ref()))?;
+            columns.flat(rows.iter().map(|row| row.pid))?;
+            columns.flat(rows.iter().map(|row| row.comm.as_ref()))?;
+            columns.flat(rows.iter().map(|row| row.thread.as_ref()))?;
+            columns.flat(rows.iter().map(|row| row.stack.0))?;
+            columns.flat(rows.iter().map(|row| row.weight))?;
+            columns.flat(rows.iter().map(|row| row.count))?;
+            columns.flat(rows.iter().map(|row| row.stack_end.as_ref()))?;
+            columns.flat(rows.iter().map(|row| row.run.0))?;
+            columns.lists(rows.iter().map(|row| row.labels.keys().map(|key| &**key)))?;
+            columns.lists(rows.iter().map(|row| row.labels.values().map(|it| &**it)))
         })?;
     }
     file.finish()
@@ -52,45 +48,24 @@ pub(crate) fn samples_file(rows: &[SampleRow]) -> Result<Bytes> {
 /// A file of one run.
 pub(crate) fn runs_file(rows: &[RunRow]) -> Result<Bytes> {
     let mut file = NewFile::new(Table::Runs)?;
-    let (keys, values) = label_columns(rows.iter().map(|row| &row.labels));
     file.group(|columns| {
-        let text = |text: &String| ByteArray::from(text.as_bytes().to_vec());
-        let optional = |of: fn(&RunRow) -> &Option<String>| {
-            Nested::optional(rows.iter().map(move |row| of(row).as_ref().map(text)))
-        };
-        columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.run.0)))?;
-        columns.flat::<Int64Type>(rows.iter().map(|row| row.start))?;
-        columns.flat::<Int64Type>(rows.iter().map(|row| row.end))?;
-        columns.flat::<Int64Type>(rows.iter().map(|row| row.samples))?;
-        columns.flat::<Int64Type>(rows.iter().map(|row| row.lost))?;
-        columns.nested::<DoubleType>(&Nested::optional(rows.iter().map(|row| row.coverage)))?;
-        columns.flat::<ByteArrayType>(rows.iter().map(|row| text(&row.verdict)))?;
-        columns.flat::<ByteArrayType>(rows.iter().map(|row| text(&row.reasons)))?;
-        columns.nested::<ByteArrayType>(&optional(|row| &row.kernel))?;
-        columns.nested::<ByteArrayType>(&optional(|row| &row.arch))?;
-        columns.flat::<ByteArrayType>(rows.iter().map(|row| text(&row.command)))?;
-        columns.nested::<Int64Type>(&Nested::optional(rows.iter().map(|row| row.rate)))?;
-        columns.flat::<ByteArrayType>(rows.iter().map(|row| text(&row.version)))?;
-        columns.nested::<ByteArrayType>(&keys)?;
-        columns.nested::<ByteArrayType>(&values)
+        columns.flat(rows.iter().map(|row| row.run.0))?;
+        columns.flat(rows.iter().map(|row| row.start))?;
+        columns.flat(rows.iter().map(|row| row.end))?;
+        columns.flat(rows.iter().map(|row| row.samples))?;
+        columns.flat(rows.iter().map(|row| row.lost))?;
+        columns.optional(rows.iter().map(|row| row.coverage.map(f64::to_bits)))?;
+        columns.flat(rows.iter().map(|row| &*row.verdict))?;
+        columns.flat(rows.iter().map(|row| &*row.reasons))?;
+        columns.optional(rows.iter().map(|row| row.kernel.as_deref()))?;
+        columns.optional(rows.iter().map(|row| row.arch.as_deref()))?;
+        columns.flat(rows.iter().map(|row| &*row.command))?;
+        columns.optional(rows.iter().map(|row| row.rate))?;
+        columns.flat(rows.iter().map(|row| &*row.version))?;
+        columns.lists(rows.iter().map(|row| row.labels.keys().map(|key| &**key)))?;
+        columns.lists(rows.iter().map(|row| row.labels.values().map(|it| &**it)))
     })?;
     file.finish()
-}
-
-fn label_columns<'a>(
-    rows: impl Iterator<Item = &'a Labels>,
-) -> (Nested<ByteArray>, Nested<ByteArray>) {
-    let (mut keys, mut values) = (Nested::default(), Nested::default());
-    let mut texts: HashMap<&str, ByteArray> = HashMap::new();
-    let mut text = |text: &'a String| {
-        let new = || ByteArray::from(text.as_bytes().to_vec());
-        Some(texts.entry(text).or_insert_with(new).clone())
-    };
-    for labels in rows {
-        keys.push_list(labels.keys().map(&mut text), 1);
-        values.push_list(labels.values().map(&mut text), 1);
-    }
-    (keys, values)
 }
 
 /// Keys and values of labels.
@@ -209,5 +184,40 @@ impl Groups {
     /// How many samples each row of a file of runs has.
     pub(crate) fn run_samples(&self, group: usize) -> Result<Vec<i64>> {
         self.flat::<Int64Type>(group, "samples")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_come_back() {
+        let text = |text: String| -> Arc<str> { text.into() };
+        let labels = |row: i32| -> Labels {
+            let names = (0..row % 3).map(|number| (format!("n{number}"), format!("v{row}")));
+            names.collect()
+        };
+        // Runs of equal values and values that differ, of no whole number of groups.
+        let row = |row: i32| SampleRow {
+            time: i64::from(row / 1000),
+            event: text("cpu-clock".into()),
+            unit: text("nanoseconds".into()),
+            pid: row / 9,
+            comm: text(format!("c{}", row % 2)),
+            thread: text(format!("t{}", row / 300)),
+            stack: StackHash(i128::from(row).to_le_bytes().map(|byte| !byte)),
+            weight: i64::from(row).pow(2) % 257,
+            count: i64::MAX - i64::from(row % 40 / 20),
+            stack_end: text(String::new()),
+            run: RunId([7; 16]),
+            labels: Arc::new(labels(row)),
+        };
+        let rows: Vec<SampleRow> = (0..5001).map(row).collect();
+        let file = Groups::of(Table::Samples, samples_file(&rows).expect("written"));
+        let file = file.expect("read");
+        let mut texts = Texts::default();
+        assert_eq!(file.samples(0, &mut texts).expect("read"), rows);
+        assert_eq!(file.times(0), Some((0, 5)));
     }
 }

@@ -9,8 +9,10 @@ use parquet::data_type::{
 use parquet::errors::{ParquetError, Result};
 use rustc_hash::FxHashMap;
 
-use super::column::{Nested, NewColumns, NewFile, NewTexts, fixed, number};
+use super::column::{NewColumns, NewFile, number};
+use super::dictionary::{Dictionary, Value};
 use super::groups::{Groups, MOST_VALUES, Texts};
+use super::nested::Nested;
 use super::rows::{Frame, StackHash, StackRow};
 use super::schema::Table;
 
@@ -35,8 +37,8 @@ pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
         let (rows, after) = rest.split_at(group_rows(rest));
         rest = after;
         file.group(|columns| {
-            columns.flat::<FixedLenByteArrayType>(fixed(rows.iter().map(|row| row.stack.0)))?;
-            columns.flat::<Int32Type>(rows.iter().map(|row| row.named))?;
+            columns.flat(rows.iter().map(|row| row.stack.0))?;
+            columns.flat(rows.iter().map(|row| row.named))?;
             NewFrames::of(rows).write(columns)
         })?;
     }
@@ -58,7 +60,7 @@ fn group_rows(rows: &[&StackRow]) -> usize {
 struct NewFrames<'a> {
     distinct: Vec<&'a Frame>,
     /// The frames of each stack, by their places among the distinct ones.
-    stacks: Vec<Vec<u32>>,
+    stacks: Nested<u32>,
 }
 
 impl<'a> NewFrames<'a> {
@@ -66,51 +68,58 @@ impl<'a> NewFrames<'a> {
         let mut distinct = Vec::new();
         let mut places: FxHashMap<*const Frame, u32> = FxHashMap::default();
         let mut place = |frame: &'a Arc<Frame>| {
-            *places.entry(Arc::as_ptr(frame)).or_insert_with(|| {
+            Some(*places.entry(Arc::as_ptr(frame)).or_insert_with(|| {
                 distinct.push(&**frame);
                 distinct.len() as u32 - 1
-            })
+            }))
         };
-        let stacks = rows
-            .iter()
-            .map(|row| row.frames.iter().map(&mut place).collect());
-        Self {
-            stacks: stacks.collect(),
-            distinct,
+        let frames = rows.iter().map(|row| row.frames.len().max(1));
+        let mut stacks = Nested::with_capacity(frames.sum());
+        for row in rows {
+            stacks.push_list(row.frames.iter().map(&mut place), REQUIRED);
         }
+        Self { distinct, stacks }
     }
 
     /// Writes one column after the other: only one is in memory at a time.
     fn write(&self, columns: &mut NewColumns<'_>) -> Result<()> {
-        let mut texts = NewTexts::default();
-        let mut text = |columns: &mut NewColumns<'_>, of: TextOf, deepest| {
-            let of = |frame: &'a Frame| of(frame).map(|text| texts.of(text));
-            columns.nested::<ByteArrayType>(&self.column(of, deepest))
-        };
-        text(columns, |frame| Some(&frame.function), REQUIRED)?;
-        text(columns, |frame| Some(&frame.module), REQUIRED)?;
-        text(columns, |frame| Some(&frame.kind), REQUIRED)?;
-        columns.nested::<BoolType>(&self.column(|frame| Some(frame.inlined), REQUIRED))?;
-        text(columns, |frame| frame.build_id.as_ref(), OPTIONAL)?;
-        columns.nested::<Int64Type>(&self.column(|frame| frame.address, OPTIONAL))?;
-        text(columns, |frame| frame.file.as_ref(), OPTIONAL)?;
-        columns.nested::<Int32Type>(&self.column(|frame| frame.line, OPTIONAL))
+        self.column(columns, REQUIRED, |frame| Some(&*frame.function))?;
+        self.column(columns, REQUIRED, |frame| Some(&*frame.module))?;
+        self.column(columns, REQUIRED, |frame| Some(&*frame.kind))?;
+        columns.plain::<BoolType>(&self.nested(REQUIRED, |frame| Some(frame.inlined)))?;
+        self.column(columns, OPTIONAL, |frame| frame.build_id.as_deref())?;
+        self.column(columns, OPTIONAL, |frame| frame.address)?;
+        self.column(columns, OPTIONAL, |frame| frame.file.as_deref())?;
+        self.column(columns, OPTIONAL, |frame| frame.line)
     }
 
-    fn column<T: Clone>(&self, of: impl FnMut(&'a Frame) -> Option<T>, deepest: i16) -> Nested<T> {
+    fn column<V: Value>(
+        &self,
+        columns: &mut NewColumns<'_>,
+        deepest: i16,
+        of: impl Fn(&'a Frame) -> Option<V>,
+    ) -> Result<()> {
+        let mut dictionary = Dictionary::default();
+        let place = |frame| of(frame).map(|value| dictionary.place(value));
+        let column = self.nested(deepest, place);
+        columns.nested(&dictionary, &column)
+    }
+
+    fn nested<T: Copy>(&self, deepest: i16, of: impl FnMut(&'a Frame) -> Option<T>) -> Nested<T> {
         let values: Vec<Option<T>> = self.distinct.iter().copied().map(of).collect();
-        let value = |&place: &u32| values.get(place as usize).cloned().flatten();
-        let places = self.stacks.iter().map(|stack| stack.len().max(1)).sum();
-        let mut column = Nested::with_capacity(places);
-        for stack in &self.stacks {
-            column.push_list(stack.iter().map(value), deepest);
+        let value = |&place: &u32| values[place as usize];
+        let mut found = self.stacks.values.iter().map(value);
+        let definition = self.stacks.definition.iter().map(|&level| match level {
+            0 => 0,
+            _ => deepest - i16::from(found.next().flatten().is_none()),
+        });
+        Nested {
+            definition: definition.collect(),
+            repetition: self.stacks.repetition.clone(),
+            values: self.stacks.values.iter().filter_map(value).collect(),
         }
-        column
     }
 }
-
-/// A text of a frame, if it has one.
-type TextOf = fn(&Frame) -> Option<&Arc<str>>;
 
 impl Groups {
     /// The numbers of the stacks in a group.
