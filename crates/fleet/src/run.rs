@@ -8,8 +8,8 @@ use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
 use prof_report::{LoadOptions, SymbolizedProfile};
 use prof_symbols::{AmbiguousPaths, Debuginfod, EmbeddedSymbols, SymbolOptions, Symbolizer};
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::error::Error;
 
@@ -67,8 +67,8 @@ pub(crate) struct RunId(pub(crate) [u8; 16]);
 impl RunId {
     fn of(bytes: &[u8]) -> Self {
         let mut id = [0; 16];
-        for (byte, of) in id.iter_mut().zip(digest(&SHA256, bytes).as_ref()) {
-            *byte = *of;
+        for (byte, of) in id.iter_mut().zip(Sha256::digest(bytes)) {
+            *byte = of;
         }
         Self(id)
     }

@@ -9,7 +9,7 @@ mod stored;
 
 use bytes::Bytes;
 use prof_model::Verdict;
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
@@ -142,8 +142,8 @@ impl Day {
 
 /// A file's name by what is in it.
 pub(crate) fn content_name(bytes: &[u8]) -> String {
-    let hash = digest(&SHA256, bytes);
-    let hash = hash.as_ref().iter().take(16);
+    let hash = Sha256::digest(bytes);
+    let hash = hash.iter().take(16);
     hash.map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use prof_report::SymbolizedProfile;
 use prof_report::profile::{Frame, FrameId, StackId};
-use ring::digest::{SHA256, digest};
+use sha2::{Digest, Sha256};
 
 use crate::table::StackHash;
 
@@ -58,8 +58,8 @@ fn has_symbol(function: &str, module: &str) -> bool {
 /// The number of a stack that these bytes stand for.
 fn number(bytes: &[u8]) -> StackHash {
     let mut number = StackHash::default();
-    for (to, from) in number.0.iter_mut().zip(digest(&SHA256, bytes).as_ref()) {
-        *to = *from;
+    for (to, from) in number.0.iter_mut().zip(Sha256::digest(bytes)) {
+        *to = from;
     }
     number
 }
