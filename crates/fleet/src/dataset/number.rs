@@ -20,6 +20,7 @@ pub(super) struct NumberedStack {
 /// Each number is made of the number of the stack's callers, so that one pass does. They depend on
 /// names only where nothing else is the same on two machines.
 pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<NumberedStack> {
+    let frames = FrameBytes::of(profile);
     let stacks = &profile.profile().stacks;
     let mut numbered: Vec<NumberedStack> = Vec::with_capacity(stacks.len());
     let mut bytes = Vec::new();
@@ -29,9 +30,8 @@ pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<NumberedStack> {
         if let Some(callers) = callers {
             bytes.extend(callers.hash.0);
         }
-        let innermost = stacks.frame(id);
-        frame(profile, innermost, |more| bytes.extend_from_slice(more));
-        let named = named(profile, innermost);
+        let (innermost, named) = frames.get(stacks.frame(id));
+        bytes.extend_from_slice(innermost);
         numbered.push(NumberedStack {
             id,
             hash: number(&bytes),
@@ -39,6 +39,34 @@ pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<NumberedStack> {
         });
     }
     numbered
+}
+
+/// The bytes that stand for each frame of a profile.
+struct FrameBytes {
+    bytes: Vec<u8>,
+    /// Where those of each frame end, and how many functions of it have symbols.
+    frames: Vec<(usize, i32)>,
+}
+
+impl FrameBytes {
+    fn of(profile: &SymbolizedProfile) -> Self {
+        let mut bytes = Vec::new();
+        let frames = profile.profile().frames.iter().map(|(id, _)| {
+            frame(profile, id, |more| bytes.extend_from_slice(more));
+            (bytes.len(), named(profile, id))
+        });
+        Self {
+            frames: frames.collect(),
+            bytes,
+        }
+    }
+
+    fn get(&self, frame: FrameId) -> (&[u8], i32) {
+        let before = frame.index().checked_sub(1);
+        let start = before.map_or(0, |before| self.frames[before].0);
+        let (end, named) = self.frames[frame.index()];
+        (&self.bytes[start..end], named)
+    }
 }
 
 /// How many functions of a frame have symbols.
