@@ -18,6 +18,7 @@ use crate::store::Store;
 use crate::table::{RunRow, SampleRow, Table, runs_file, samples_file, stacks_file};
 use number::NumberedStack;
 use pushed::PushedStacks;
+use rows::EndNames;
 
 pub(crate) use bounded::{MOST_BYTES, read as read_bounded};
 pub(crate) use partition::{Partition, date_of, table_prefix};
@@ -28,6 +29,7 @@ pub(crate) use rows::end_name;
 pub(crate) struct DataSet {
     store: Store,
     pushed: PushedStacks,
+    ends: EndNames,
 }
 
 impl DataSet {
@@ -35,6 +37,7 @@ impl DataSet {
         Self {
             store,
             pushed: PushedStacks::default(),
+            ends: EndNames::default(),
         }
     }
 }
@@ -47,7 +50,7 @@ impl Destination for DataSet {
     ///
     /// Damaged files are removed, and those of a run that is there may be among them.
     fn push(&mut self, run: &Run) -> Result<Pushed, Error> {
-        let days = days(run, &self.pushed);
+        let days = days(run, &self.ends, &self.pushed);
         let row = run_row(run, &days);
         let last = partition(run, &date_of(row.start)).file(Table::Runs, &run.id.to_string());
         let was_complete = self.store.has(&last)?;
@@ -75,7 +78,7 @@ impl Destination for DataSet {
 
 impl DataSet {
     /// Whether a file is there, or others that have its rows.
-    fn has(&self, run: &Run, day: &Day, table: Table, path: &str) -> Result<bool, Error> {
+    fn has(&self, run: &Run, day: &Day<'_>, table: Table, path: &str) -> Result<bool, Error> {
         if self.store.has(path)? {
             return Ok(true);
         }
@@ -95,15 +98,15 @@ fn partition(run: &Run, date: &str) -> Partition {
 }
 
 /// What a run has of one day.
-struct Day {
+struct Day<'a> {
     partition: Partition,
-    samples: Vec<SampleRow>,
+    samples: Vec<SampleRow<&'a str>>,
     /// Those of the samples that are not there yet.
     stacks: Vec<NumberedStack>,
 }
 
 /// The days that a run is of: stacks are looked for among those of the samples' day.
-fn days(run: &Run, pushed: &PushedStacks) -> Vec<Day> {
+fn days<'a>(run: &'a Run, ends: &'a EndNames, pushed: &PushedStacks) -> Vec<Day<'a>> {
     let numbered = number::of_stacks(&run.profile);
     let sums = rows::sums(run);
     let mut days = Vec::new();
@@ -114,16 +117,16 @@ fn days(run: &Run, pushed: &PushedStacks) -> Vec<Day> {
         let (sums, later) = rest.split_at(end);
         let partition = partition(run, &date);
         days.push(Day {
-            stacks: pushed.without(&partition, rows::stacks(sums, &numbered)),
+            stacks: rows::stacks(sums, &numbered, pushed.lack(&partition)),
             partition,
-            samples: rows::of_samples(run, sums, &numbered),
+            samples: rows::of_samples(run, ends, sums, &numbered),
         });
         rest = later;
     }
     days
 }
 
-impl Day {
+impl Day<'_> {
     /// Paths and bytes, of stacks first.
     fn files(&self, run: &Run) -> Result<Vec<(Table, String, Bytes)>, Error> {
         let mut files = Vec::new();
@@ -147,7 +150,7 @@ pub(crate) fn content_name(bytes: &[u8]) -> String {
     hash.map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn run_row(run: &Run, days: &[Day]) -> RunRow {
+fn run_row(run: &Run, days: &[Day<'_>]) -> RunRow {
     let (profile, quality) = (run.profile.profile(), run.profile.quality());
     let verdict = Verdict::new(quality);
     let mut times = profile.samples.iter().map(|sample| sample.time);

@@ -19,19 +19,13 @@ impl PushedStacks {
     /// The most stacks that are remembered, of 20 bytes each; of more, all are forgotten.
     const MOST: usize = 1 << 17;
 
-    /// Those that are not there, or have fewer symbols there.
-    pub(super) fn without(
-        &self,
-        partition: &Partition,
-        mut stacks: Vec<NumberedStack>,
-    ) -> Vec<NumberedStack> {
+    /// Whether a stack of a partition is not there, or has fewer symbols there.
+    pub(super) fn lack(&self, partition: &Partition) -> impl Fn(&NumberedStack) -> bool {
         let known = self.named.get(&key(partition));
-        let is_known = |stack: &NumberedStack| {
+        move |stack| {
             let named = known.and_then(|known| known.get(&stack.hash));
-            named.is_some_and(|&named| named >= stack.named)
-        };
-        stacks.retain(|stack| !is_known(stack));
-        stacks
+            named.is_none_or(|&named| named < stack.named)
+        }
     }
 
     /// Remembers stacks of a run that is there.

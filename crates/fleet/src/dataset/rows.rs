@@ -68,49 +68,64 @@ pub(super) fn sums(run: &Run) -> Vec<Sum> {
     sums
 }
 
-/// The stacks of sums, sorted by their numbers, each once.
-pub(super) fn stacks(sums: &[Sum], numbered: &[NumberedStack]) -> Vec<NumberedStack> {
-    let mut ids: Vec<StackId> = sums.iter().map(|sum| sum.key.stack).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    let mut stacks: Vec<_> = ids.into_iter().map(|id| numbered[id.index()]).collect();
+/// Those stacks of sums that are new, sorted by their numbers, each once.
+pub(super) fn stacks(
+    sums: &[Sum],
+    numbered: &[NumberedStack],
+    is_new: impl Fn(&NumberedStack) -> bool,
+) -> Vec<NumberedStack> {
+    let mut is_used = vec![false; numbered.len()];
+    for sum in sums {
+        is_used[sum.key.stack.index()] = true;
+    }
+    let used = numbered.iter().zip(is_used).filter(|(_, is_used)| *is_used);
+    let used = used.map(|(stack, _)| *stack);
+    let mut stacks: Vec<_> = used.filter(is_new).collect();
     stacks.sort_unstable_by_key(|numbered| (numbered.hash, Reverse(numbered.named)));
     stacks.dedup_by_key(|numbered| numbered.hash);
     stacks
 }
 
 /// The rows of a run's sums, whose stacks have these numbers.
-pub(super) fn of_samples(run: &Run, sums: &[Sum], numbered: &[NumberedStack]) -> Vec<SampleRow> {
+pub(super) fn of_samples<'a>(
+    run: &'a Run,
+    ends: &'a EndNames,
+    sums: &[Sum],
+    numbered: &[NumberedStack],
+) -> Vec<SampleRow<&'a str>> {
     let profile = run.profile.profile();
     let comms = profile.process_names();
-    let names: Vec<Arc<str>> = profile.names.iter().map(|(_, name)| name.into()).collect();
-    let events: Vec<(Arc<str>, Arc<str>)> = profile
-        .events
-        .iter()
-        .map(|event| (event.name.as_str().into(), event.unit.name().into()))
-        .collect();
-    let ends = StackEnd::ALL.map(|end| (end, end_name(end)));
-    let ends: FxHashMap<StackEnd, Arc<str>> = ends.into_iter().collect();
     let labels = Arc::new(run.labels.clone());
     let whole = |sum: u64| i64::try_from(sum).unwrap_or(i64::MAX);
     let row = |&Sum { key, weight, count }: &Sum| {
-        let (event, unit) = events.get(usize::from(key.event))?;
+        let event = profile.events.get(usize::from(key.event))?;
         Some(SampleRow {
             time: key.time,
-            event: Arc::clone(event),
-            unit: Arc::clone(unit),
+            event: &*event.name,
+            unit: event.unit.name(),
             pid: key.pid,
-            comm: Arc::clone(&names[comms.get(&key.pid)?.index()]),
-            thread: Arc::clone(&names[key.name.index()]),
+            comm: &profile.names[*comms.get(&key.pid)?],
+            thread: &profile.names[key.name],
             stack: numbered[key.stack.index()].hash,
             weight: whole(weight),
             count: whole(count),
-            stack_end: Arc::clone(ends.get(&key.end)?),
+            stack_end: ends.0.get(&key.end)?,
             run: run.id,
             labels: Arc::clone(&labels),
         })
     };
     sums.iter().filter_map(row).collect()
+}
+
+/// What the reasons are called why stacks ended.
+#[derive(Debug)]
+pub(super) struct EndNames(FxHashMap<StackEnd, Arc<str>>);
+
+impl Default for EndNames {
+    fn default() -> Self {
+        let names = StackEnd::ALL.map(|end| (end, end_name(end)));
+        Self(names.into_iter().collect())
+    }
 }
 
 /// The reason in a word, as recordings have it.
@@ -129,7 +144,7 @@ pub(super) fn of_stacks(profile: &SymbolizedProfile, stacks: &[NumberedStack]) -
         let mut row = StackRow {
             stack: numbered.hash,
             named: numbered.named,
-            frames: Vec::new(),
+            frames: Vec::with_capacity(path.len()),
         };
         for frame in path.into_iter().rev() {
             row.frames.extend_from_slice(frames.of(profile, frame));
