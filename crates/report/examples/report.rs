@@ -10,7 +10,7 @@ use prof_perfdata::Recording;
 use prof_report::format::{flamegraph, folded, table};
 use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile, load};
-use prof_symbols::{SymbolOptions, Symbolizer};
+use prof_symbols::{SymbolOptions, Symbolizer, Watch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clock = Clock::start();
     let profile = load(Recording::open(file)?, &LoadOptions::default())?;
     clock.print("loaded")?;
-    let symbolized = SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default()));
+    let symbolizer = Symbolizer::new(SymbolOptions::default());
+    let symbolized = SymbolizedProfile::watched(profile, &symbolizer, Watch::default());
     clock.print("symbolized")?;
     let split = if view == "flat" {
         Split::Nothing

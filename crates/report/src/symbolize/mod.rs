@@ -53,12 +53,13 @@ pub struct Location {
 impl SymbolizedProfile {
     /// Names every frame of `profile`, each distinct address once.
     pub fn new(profile: Profile, symbolizer: &Symbolizer) -> Self {
-        Self::watched(profile, symbolizer, Watch::default())
+        resolve::symbolize(profile, symbolizer, Watch::default(), |_, _, _| Vec::new())
     }
 
-    /// As [`new`](Self::new), reporting its progress.
+    /// As [`new`](Self::new), reporting its progress, and how well each module could be
+    /// [named](Self::naming).
     pub fn watched(profile: Profile, symbolizer: &Symbolizer, watch: Watch<'_>) -> Self {
-        resolve::symbolize(profile, symbolizer, watch)
+        resolve::symbolize(profile, symbolizer, watch, naming::of_modules)
     }
 
     fn assembled(mut profile: Profile, named: Arc<FrameNames>, naming: Vec<ModuleNaming>) -> Self {
@@ -118,7 +119,8 @@ impl SymbolizedProfile {
         (0..self.functions().len() as u32).map(FunctionId::from_number)
     }
 
-    /// How well each module could be named, the one with the most weight first.
+    /// How well each module could be named, the one with the most weight first; nothing if that was
+    /// not asked for.
     pub fn naming(&self) -> &[ModuleNaming] {
         &self.naming
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use prof_model::{FileOffset, ModuleId, StackEnd};
-use prof_symbols::{EmbeddedSymbols, Source, SymbolFrame, Symbolizer, Watch};
+use prof_symbols::{EmbeddedSymbols, Resolved, Source, SymbolFrame, Symbolizer, Watch};
 use rustc_hash::FxHashMap;
 
 use super::entries::Entries;
@@ -16,14 +16,16 @@ use super::{Location, SymbolizedProfile};
 use crate::profile::{Frame, FrameId, FunctionKind, Profile, StackId};
 use crate::thousands::grouped;
 
+/// Names every frame; `naming` says how well modules could be named.
 pub(super) fn symbolize(
     profile: Profile,
     symbolizer: &Symbolizer,
     watch: Watch<'_>,
+    naming: impl FnOnce(&Profile, &Plan, &[Resolved]) -> Vec<ModuleNaming>,
 ) -> SymbolizedProfile {
     let plan = Plan::new(&profile);
     let answers = symbolizer.resolve_watched(&plan.queries(&profile), watch);
-    let naming = naming::of_modules(&profile, &plan, &answers);
+    let naming = naming(&profile, &plan, &answers);
     let start = |id| {
         let at = plan.position(id)?;
         answers.get(at.place)?.unnamed_start(at.address)
