@@ -134,6 +134,19 @@ impl Key {
     }
 }
 
+impl Module {
+    /// The numbers of the frames at an address.
+    fn frames_at(&self, address: u64) -> Option<&[u32]> {
+        let index = self.addresses.binary_search(&address).ok()?;
+        let end = *self.ends.get(index)? as usize;
+        let start = match index.checked_sub(1) {
+            Some(before) => *self.ends.get(before)? as usize,
+            None => 0,
+        };
+        self.frames.get(start..end)
+    }
+}
+
 impl EmbeddedSymbols {
     /// The answers to all queries that a recording gives rise to, as
     /// [`Symbolizer::resolve`](crate::Symbolizer::resolve) gave them.
@@ -211,11 +224,12 @@ impl EmbeddedSymbols {
         resolved.detail = details.max().unwrap_or(Detail::Nothing);
         let mut missing = Vec::new();
         for &address in query.addresses {
-            let answers = modules.iter().filter_map(|it| self.frames_at(it, address));
-            match answers.max_by_key(Vec::len) {
-                Some(frames) => {
+            let answers = modules.iter().filter_map(|it| it.frames_at(address));
+            match answers.max_by_key(|numbers| numbers.len()) {
+                Some(numbers) => {
                     let starts = modules.iter().filter_map(|it| it.starts.get(&address));
-                    let start = starts.copied().next().filter(|_| frames.is_empty());
+                    let start = starts.copied().next().filter(|_| numbers.is_empty());
+                    let frames = numbers.iter().filter_map(|&number| self.frame(number));
                     resolved.push_all(frames, start);
                 }
                 None => {
@@ -225,17 +239,6 @@ impl EmbeddedSymbols {
             }
         }
         (missing.len() < query.addresses.len()).then_some(Stored { resolved, missing })
-    }
-
-    fn frames_at(&self, module: &Module, address: u64) -> Option<Vec<SymbolFrame>> {
-        let index = module.addresses.binary_search(&address).ok()?;
-        let end = *module.ends.get(index)? as usize;
-        let start = match index.checked_sub(1) {
-            Some(before) => *module.ends.get(before)? as usize,
-            None => 0,
-        };
-        let numbers = module.frames.get(start..end)?;
-        numbers.iter().map(|&number| self.frame(number)).collect()
     }
 
     fn frame(&self, number: u32) -> Option<SymbolFrame> {
