@@ -49,6 +49,11 @@ pub struct AddressSpace {
 }
 
 impl AddressSpace {
+    /// Whether nothing is mapped.
+    pub fn is_empty(&self) -> bool {
+        self.mappings.is_empty()
+    }
+
     /// The mapping that holds `address`.
     pub fn find(&self, address: AbsoluteAddress) -> Option<&Mapping> {
         let (_, mapping) = self.mappings.range(..=address).next_back()?;

@@ -72,7 +72,7 @@ impl Collector {
         process: Option<&Process>,
         name: ThreadNameId,
     ) {
-        if process.is_some_and(|process| process.space().iter().next().is_none()) {
+        if process.is_some_and(|process| process.space().is_empty()) {
             chain.drop_stale_user_part();
         }
         if let (false, Some(process)) = (self.native, process) {

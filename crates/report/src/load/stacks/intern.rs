@@ -186,10 +186,13 @@ impl Known {
         address: u64,
         profile: &mut Profile,
     ) -> FrameId {
-        *self.frames.entry(address).or_insert_with(|| {
-            let frame = locate(pid, process, address, profile);
-            profile.frames.intern(frame)
-        })
+        if let Some(&known) = self.frames.get(&address) {
+            return known;
+        }
+        let frame = locate(pid, process, address, profile);
+        let frame = profile.frames.intern(frame);
+        self.frames.insert(address, frame);
+        frame
     }
 }
 
