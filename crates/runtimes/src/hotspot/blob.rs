@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::code_heap::Unknown;
-use super::layout::HotspotLayout;
+use super::layout::{CodeBounds, HotspotLayout};
 use super::names::Origin;
 use crate::Memory;
 use crate::read::word_at;
@@ -78,9 +78,14 @@ impl Code {
             return Err(Unknown::Unreadable);
         }
         let field = |offset| word_at(&bytes, offset).ok_or(Unknown::NoCode);
-        let range = field(fields.code_begin)?..field(fields.code_end)?;
+        let offset = |at| Ok(blob.start.saturating_add(field(at)? & 0xffff_ffff));
+        let range = match fields.code {
+            CodeBounds::Addresses(begin, end) => field(begin)?..field(end)?,
+            CodeBounds::Offsets(begin, end) => offset(begin)?..offset(end)?,
+        };
         let words = field(fields.frame_size)? as u32 as i32;
-        let complete = field(fields.frame_complete)? as u32 as i32;
+        let complete = fields.frame_complete;
+        let complete = complete.positive(field(complete.offset)?);
         let name = field(fields.name)?;
         if range.start < blob.start || range.end > blob.end || range.is_empty() {
             return Err(Unknown::NoCode);
@@ -90,13 +95,10 @@ impl Code {
         let frames = match (kind, size) {
             (Kind::Interpreter, _) => Frames::Interpreter,
             // Return address and frame pointer take two words.
-            (Kind::Method, Some(size @ 16..=Self::LARGEST_FRAME)) => {
-                let complete = u64::try_from(complete).ok();
-                Frames::Fixed {
-                    size,
-                    complete: complete.and_then(|it| range.start.checked_add(it)),
-                }
-            }
+            (Kind::Method, Some(size @ 16..=Self::LARGEST_FRAME)) => Frames::Fixed {
+                size,
+                complete: complete.and_then(|it| range.start.checked_add(it)),
+            },
             (Kind::Exception | Kind::Other, Some(size @ 16..=Self::LARGEST_FRAME)) => {
                 Frames::Stub {
                     size,

@@ -82,7 +82,7 @@ impl CodeHeap {
             let at = (start.checked_add(offset.into())).ok_or(Unknown::NoCode)?;
             word(memory, at).ok_or(Unknown::Unreadable)
         };
-        let segments = field(header.block_length)?;
+        let segments = header.block_length.of(field(header.block_length.offset)?);
         let is_used = field(header.block_used)? & 0xff;
         let end = (segments.checked_shl(self.segment_log2)).and_then(|it| start.checked_add(it));
         let blob = start.saturating_add(header.block_header.into())..end.ok_or(Unknown::NoCode)?;

@@ -25,7 +25,7 @@ pub(super) struct HeapLayout {
     pub(super) map_high: u16,
     pub(super) segment_log2: u16,
     pub(super) block_header: u16,
-    pub(super) block_length: u16,
+    pub(super) block_length: Number,
     pub(super) block_used: u16,
 }
 
@@ -33,10 +33,67 @@ pub(super) struct HeapLayout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BlobLayout {
     pub(super) name: u16,
-    pub(super) code_begin: u16,
-    pub(super) code_end: u16,
+    pub(super) code: CodeBounds,
     pub(super) frame_size: u16,
-    pub(super) frame_complete: u16,
+    pub(super) frame_complete: Number,
+}
+
+/// Where a blob says from where to where its code is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum CodeBounds {
+    /// In fields with addresses.
+    Addresses(u16, u16),
+    /// In fields of 32 bits with offsets from the blob's start.
+    Offsets(u16, u16),
+}
+
+impl CodeBounds {
+    fn new(tables: &Tables) -> Option<Self> {
+        let offset = |name: &str| tables.field(name).and_then(small);
+        match offset("CodeBlob::_code_begin") {
+            Some(begin) => Some(Self::Addresses(begin, offset("CodeBlob::_code_end")?)),
+            // From JDK 23 on. The code ends where the data begin.
+            None => Some(Self::Offsets(
+                offset("CodeBlob::_code_offset")?,
+                offset("CodeBlob::_data_offset")?,
+            )),
+        }
+    }
+}
+
+/// A number whose size differs between versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Number {
+    pub(super) offset: u16,
+    bits: u32,
+}
+
+impl Number {
+    fn new(tables: &Tables, name: &str) -> Option<Self> {
+        let bytes = tables
+            .field_size(name)
+            .filter(|it| matches!(it, 2 | 4 | 8))?;
+        Some(Self {
+            offset: tables.field(name).and_then(small)?,
+            bits: 8 * u32::try_from(bytes).ok()?,
+        })
+    }
+
+    /// The same in a structure that holds this one from `start` on.
+    fn after(self, start: u16) -> Self {
+        let offset = start + self.offset;
+        Self { offset, ..self }
+    }
+
+    /// The number that is in the lowest bits of a word.
+    pub(super) fn of(self, word: u64) -> u64 {
+        word & u64::MAX >> (u64::BITS - self.bits)
+    }
+
+    /// The number, if it is not negative.
+    pub(super) fn positive(self, word: u64) -> Option<u64> {
+        Some(self.of(word)).filter(|it| it >> (self.bits - 1) == 0)
+    }
 }
 
 /// `Method` and `ConstMethod`.
@@ -119,15 +176,14 @@ impl HotspotLayout {
                 map_high: map + high,
                 segment_log2: offset("CodeHeap::_log2_segment_size")?,
                 block_header: tables.size("HeapBlock").and_then(small)?,
-                block_length: header + offset("HeapBlock::Header::_length")?,
+                block_length: Number::new(tables, "HeapBlock::Header::_length")?.after(header),
                 block_used: header + offset("HeapBlock::Header::_used")?,
             },
             blob: BlobLayout {
                 name: offset("CodeBlob::_name")?,
-                code_begin: offset("CodeBlob::_code_begin")?,
-                code_end: offset("CodeBlob::_code_end")?,
+                code: CodeBounds::new(tables)?,
                 frame_size: offset("CodeBlob::_frame_size")?,
-                frame_complete: offset("CodeBlob::_frame_complete_offset")?,
+                frame_complete: Number::new(tables, "CodeBlob::_frame_complete_offset")?,
             },
             method: MethodLayout {
                 const_method: offset("Method::_constMethod")?,

@@ -15,8 +15,8 @@ fn symbol(symbols: &Symbols<'_>, name: &str) -> Option<u64> {
 /// The content of the tables.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    /// `Type::field`: its offset, or its address if it is static.
-    fields: HashMap<String, u64>,
+    /// `Type::field`.
+    fields: HashMap<String, Field>,
     /// The sizes of types.
     sizes: HashMap<String, u64>,
     constants: HashMap<String, u64>,
@@ -28,17 +28,17 @@ impl Tables {
         let mut pages = Pages::new(memory);
         let mut tables = Self::default();
         let fields = Table::find(symbols, &mut pages, "Struct")?;
-        let [owner, name, is_static, offset, address] =
-            ["TypeName", "FieldName", "IsStatic", "Offset", "Address"]
-                .map(|field| fields.offset(symbols, &mut pages, field));
-        let (owner, name, is_static) = (owner?, name?, is_static?);
-        let (offset, address) = (offset?, address?);
+        let mut at = |field| fields.offset(symbols, &mut pages, field);
+        let (owner, name, kind) = (at("TypeName")?, at("FieldName")?, at("TypeString")?);
+        let (is_static, offset, address) = (at("IsStatic")?, at("Offset")?, at("Address")?);
         fields.each(&mut pages, owner, |pages, entry, owner| {
             let name = pages.text_of(entry, name)?;
             let is_static = pages.word(entry.checked_add(is_static)?)? & 0xffff_ffff != 0;
             let field = if is_static { address } else { offset };
-            let value = pages.word(entry.checked_add(field)?)?;
-            tables.fields.insert(format!("{owner}::{name}"), value);
+            let at = pages.word(entry.checked_add(field)?)?;
+            // Some have none.
+            let kind = pages.text_of(entry, kind).unwrap_or_default();
+            (tables.fields).insert(format!("{owner}::{name}"), Field { at, kind });
             Some(())
         })?;
         let types = Table::find(symbols, &mut pages, "Type")?;
@@ -62,7 +62,12 @@ impl Tables {
 
     /// The offset of a field, or its address if it is static.
     pub(super) fn field(&self, name: &str) -> Option<u64> {
-        self.fields.get(name).copied()
+        Some(self.fields.get(name)?.at)
+    }
+
+    /// The size of a field.
+    pub(super) fn field_size(&self, name: &str) -> Option<u64> {
+        self.size(&self.fields.get(name)?.kind)
     }
 
     /// The size of a type.
@@ -74,6 +79,13 @@ impl Tables {
     pub(super) fn constant(&self, name: &str) -> Option<u64> {
         self.constants.get(name).copied()
     }
+}
+
+#[derive(Debug)]
+struct Field {
+    /// Its offset, or its address if it is static.
+    at: u64,
+    kind: String,
 }
 
 /// One of the arrays.

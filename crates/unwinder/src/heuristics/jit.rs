@@ -259,9 +259,19 @@ fn interpreted_method(step: &mut Step<'_, '_>, pointer: u64) -> Result<Option<u6
     }
     // Before and after a call, the register holds something else. A method whose callee creates its
     // frame has stored the end of its own stack.
-    let noted = step.read(pointer.wrapping_sub(LAST_SP))?;
-    let is_innermost = noted == 0 || noted == top;
+    let stored = stored_stack_pointer(step, pointer)?;
+    let is_innermost = stored == 0 || stored == top;
     Ok((is_innermost && is_in(saved)).then_some(method))
+}
+
+/// The stack pointer that the interpreted method with this frame has stored for a call, or 0: an
+/// address, from JDK 22 on a negative number of words from the frame pointer.
+fn stored_stack_pointer(step: &mut Step<'_, '_>, pointer: u64) -> Result<u64, StackEnd> {
+    let stored = step.read(pointer.wrapping_sub(LAST_SP))?;
+    Ok(match stored.cast_signed() < 0 {
+        true => pointer.wrapping_add(stored.wrapping_mul(8)),
+        false => stored,
+    })
 }
 
 /// The caller's registers while the interpreter creates the frame of a method that was just called:
@@ -290,7 +300,7 @@ fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
         };
         let fits = match code.map(|code| code.frames) {
             Some(JitFrames::HotSpotInterpreter) => {
-                step.read(link.wrapping_sub(LAST_SP)) == Ok(stack_pointer)
+                stored_stack_pointer(step, link) == Ok(stack_pointer)
             }
             Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => true,
             Some(JitFrames::None | JitFrames::Stub { .. }) | None => false,

@@ -286,13 +286,20 @@ fn interpreted_methods_keep_the_frame_pointer() {
     check(&sampled, &callers, StackEnd::JitFrame);
 }
 
-/// A method is called by an interpreted one, and has no frame yet.
+/// A method is called by an interpreted one, and has no frame yet. From JDK 22 on, the caller has
+/// stored the distance of its stack pointer from its frame pointer.
 #[test]
 fn frames_of_methods_that_begin_are_the_callers() {
-    let check_entry = |inner: &[u64], noted: u64, callers: &[u64]| {
+    check_entries(|stored, _| STACK + 8 * stored);
+    check_entries(|stored, frame| stored.wrapping_sub(frame));
+}
+
+/// `form`: how a frame stores a stack pointer. It and the frame pointer are given in words.
+fn check_entries(form: impl Fn(u64, u64) -> u64) {
+    let check_entry = |inner: &[u64], stored: u64, callers: &[u64]| {
         let length = inner.len() as u64;
         let mut frame = interpreted(BYTECODES.start + 5);
-        frame[7] = STACK + 8 * noted;
+        frame[7] = form(stored, length + 9);
         frame[8] += 8 * length;
         let sampled = Sampled {
             ip: INTERPRETER + 0x100,

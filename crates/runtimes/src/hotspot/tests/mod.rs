@@ -10,11 +10,12 @@ mod names;
 
 const BASE: u64 = 0x1_0000;
 /// The symbols of the tables: one after the other from the base on.
-const SYMBOLS: [&str; 17] = [
+const SYMBOLS: [&str; 18] = [
     "gHotSpotVMStructs",
     "gHotSpotVMStructEntryArrayStride",
     "gHotSpotVMStructEntryTypeNameOffset",
     "gHotSpotVMStructEntryFieldNameOffset",
+    "gHotSpotVMStructEntryTypeStringOffset",
     "gHotSpotVMStructEntryIsStaticOffset",
     "gHotSpotVMStructEntryOffsetOffset",
     "gHotSpotVMStructEntryAddressOffset",
@@ -29,37 +30,58 @@ const SYMBOLS: [&str; 17] = [
     "heaps",
     "end",
 ];
-/// Fields as HotSpot 17 has them.
-const FIELDS: [(&str, &str, u64); 18] = [
-    ("GrowableArrayBase", "_len", 0),
-    ("GrowableArray<int>", "_data", 8),
-    ("CodeHeap", "_memory", 8),
-    ("CodeHeap", "_segmap", 120),
-    ("CodeHeap", "_log2_segment_size", 256),
-    ("VirtualSpace", "_low", 16),
-    ("VirtualSpace", "_high", 24),
-    ("HeapBlock", "_header", 0),
-    ("HeapBlock::Header", "_length", 0),
-    ("HeapBlock::Header", "_used", 8),
-    ("CodeBlob", "_name", 96),
-    ("CodeBlob", "_code_begin", 32),
-    ("CodeBlob", "_code_end", 40),
-    ("CodeBlob", "_frame_size", 28),
-    ("CodeBlob", "_frame_complete_offset", 20),
-    ("Method", "_constMethod", 8),
-    ("ConstMethod", "_code_size", 32),
-    ("CodeHeap", "unknown", 3),
+/// Owner, name, type and offset.
+type Field = (&'static str, &'static str, &'static str, u64);
+const ALL_VERSIONS: [Field; 10] = [
+    ("GrowableArrayBase", "_len", "int", 0),
+    ("GrowableArray<int>", "_data", "int*", 8),
+    ("CodeHeap", "_memory", "VirtualSpace", 8),
+    ("CodeHeap", "_segmap", "VirtualSpace", 120),
+    ("CodeHeap", "_log2_segment_size", "int", 256),
+    ("VirtualSpace", "_low", "char*", 16),
+    ("VirtualSpace", "_high", "char*", 24),
+    ("HeapBlock", "_header", "HeapBlock::Header", 0),
+    ("Method", "_constMethod", "ConstMethod*", 8),
+    ("ConstMethod", "_code_size", "u2", 32),
+];
+const HOTSPOT_17: [Field; 7] = [
+    ("HeapBlock::Header", "_length", "size_t", 0),
+    ("HeapBlock::Header", "_used", "bool", 8),
+    ("CodeBlob", "_name", "const char*", 96),
+    ("CodeBlob", "_code_begin", "address", 32),
+    ("CodeBlob", "_code_end", "address", 40),
+    ("CodeBlob", "_frame_size", "int", 28),
+    ("CodeBlob", "_frame_complete_offset", "int", 20),
+];
+const HOTSPOT_25: [Field; 7] = [
+    ("HeapBlock::Header", "_length", "uint32_t", 0),
+    ("HeapBlock::Header", "_used", "bool", 4),
+    ("CodeBlob", "_name", "const char*", 8),
+    ("CodeBlob", "_code_offset", "int", 36),
+    ("CodeBlob", "_data_offset", "int", 40),
+    ("CodeBlob", "_frame_size", "int", 44),
+    ("CodeBlob", "_frame_complete_offset", "int16_t", 54),
 ];
 /// Those that only names need.
-const NAME_FIELDS: [(&str, &str, u64); 8] = [
-    ("CompiledMethod", "_method", 112),
-    ("ConstMethod", "_constants", 8),
-    ("ConstMethod", "_name_index", 34),
-    ("ConstMethod", "_signature_index", 36),
-    ("ConstantPool", "_pool_holder", 24),
-    ("Klass", "_name", 24),
-    ("Symbol", "_length", 4),
-    ("Symbol", "_body", 6),
+const NAME_FIELDS: [Field; 8] = [
+    ("CompiledMethod", "_method", "Method*", 112),
+    ("ConstMethod", "_constants", "ConstantPool*", 8),
+    ("ConstMethod", "_name_index", "u2", 34),
+    ("ConstMethod", "_signature_index", "u2", 36),
+    ("ConstantPool", "_pool_holder", "InstanceKlass*", 24),
+    ("Klass", "_name", "Symbol*", 24),
+    ("Symbol", "_length", "u2", 4),
+    ("Symbol", "_body", "u1", 6),
+];
+const SIZES: [(&str, u64); 8] = [
+    ("HeapBlock", 16),
+    ("ConstMethod", 48),
+    ("ConstantPool", 72),
+    ("bool", 1),
+    ("int16_t", 2),
+    ("int", 4),
+    ("uint32_t", 4),
+    ("size_t", 8),
 ];
 const SEGMENT: u64 = 16;
 
@@ -109,6 +131,7 @@ impl Image {
 /// A virtual machine with memory for code.
 struct Machine {
     image: Image,
+    fields: Vec<Field>,
     /// The addresses of its segment map and its code.
     map: u64,
     memory: u64,
@@ -118,27 +141,35 @@ struct Machine {
 impl Machine {
     const SEGMENTS: u64 = 1024;
 
-    fn new(fields: &[(&str, &str, u64)]) -> Self {
+    fn new(fields: &[&[Field]]) -> Self {
+        let fields = fields.concat();
         let mut image = Image(vec![0; SYMBOLS.len() * 8]);
         let mut entries = Vec::new();
-        for &(owner, field, offset) in fields {
-            let (owner, field) = (image.text(owner), image.text(field));
-            entries.extend([owner, field, 0, 0, offset, 0]);
+        for &(owner, field, kind, offset) in &fields {
+            let [owner, field, kind] = [owner, field, kind].map(|text| image.text(text));
+            entries.extend([owner, field, kind, 0, offset, 0]);
         }
         let (owner, field) = (image.text("CodeCache"), image.text("_heaps"));
         let heaps = BASE + 8 * (SYMBOLS.len() as u64 - 2);
         entries.extend([owner, field, 0, 1, 0, heaps, 0, 0, 0, 0, 0, 0]);
         let entries = image.words(&entries);
         image.symbol("gHotSpotVMStructs", entries);
-        let at = ["ArrayStride", "TypeNameOffset", "FieldNameOffset"];
-        let at = at.into_iter().zip([48, 0, 8]);
-        let rest = ["IsStaticOffset", "OffsetOffset", "AddressOffset"];
-        for (name, offset) in at.chain(rest.into_iter().zip([24, 32, 40])) {
+        for (name, offset) in [
+            ("ArrayStride", 48),
+            ("TypeNameOffset", 0),
+            ("FieldNameOffset", 8),
+            ("TypeStringOffset", 16),
+            ("IsStaticOffset", 24),
+            ("OffsetOffset", 32),
+            ("AddressOffset", 40),
+        ] {
             image.symbol(&format!("gHotSpotVMStructEntry{name}"), offset);
         }
-        let (block, method) = (image.text("HeapBlock"), image.text("ConstMethod"));
-        let pool = image.text("ConstantPool");
-        let types = image.words(&[block, 16, method, 48, pool, 72, 0, 0]);
+        let mut types = Vec::new();
+        for (name, size) in SIZES {
+            types.extend([image.text(name), size]);
+        }
+        let types = image.words(&[&types[..], &[0, 0]].concat());
         image.symbol("gHotSpotVMTypes", types);
         image.symbol("gHotSpotVMTypeEntryArrayStride", 16);
         image.symbol("gHotSpotVMTypeEntrySizeOffset", 8);
@@ -166,6 +197,7 @@ impl Machine {
         let next = 0;
         Self {
             image,
+            fields,
             map,
             memory,
             next,
@@ -190,15 +222,33 @@ impl Machine {
         let block = self.memory + first * SEGMENT;
         let name = self.image.text(name);
         let (begin, end) = (block + 272, block + segments * SEGMENT);
-        self.image.set(block, &segments.to_le_bytes());
-        self.image.set(block + 8, &[1]);
+        self.set_field(block, ("HeapBlock::Header", "_length"), segments);
+        self.set_field(block, ("HeapBlock::Header", "_used"), 1);
         let blob = block + 16;
-        self.image.set(blob + 20, &complete.to_le_bytes());
-        self.image.set(blob + 28, &frame.to_le_bytes());
-        self.image.set(blob + 32, &begin.to_le_bytes());
-        self.image.set(blob + 40, &end.to_le_bytes());
-        self.image.set(blob + 96, &name.to_le_bytes());
+        for (field, value) in [
+            ("_name", name),
+            ("_code_begin", begin),
+            ("_code_end", end),
+            ("_code_offset", begin - blob),
+            ("_data_offset", end - blob),
+            ("_frame_size", frame as u64),
+            ("_frame_complete_offset", complete as u64),
+        ] {
+            self.set_field(blob, ("CodeBlob", field), value);
+        }
         begin
+    }
+
+    /// Sets a field of the structure at this address, if there is such a field.
+    fn set_field(&mut self, structure: u64, (owner, name): (&str, &str), value: u64) {
+        let mut fields = self.fields.iter();
+        let field = fields.find(|field| (field.0, field.1) == (owner, name));
+        let Some(&(_, _, kind, offset)) = field else {
+            return;
+        };
+        let size = SIZES.iter().find(|(name, _)| *name == kind);
+        let size = size.map_or(8, |&(_, size)| size as usize);
+        (self.image).set(structure + offset, &value.to_le_bytes()[..size]);
     }
 
     /// Adds a method; returns its address.
@@ -233,7 +283,12 @@ fn fixed(size: u32, complete: Option<u64>) -> Option<Frames> {
 
 #[test]
 fn code_has_the_frames_that_its_blob_says() {
-    let mut machine = Machine::new(&FIELDS);
+    check_frames(&HOTSPOT_17);
+    check_frames(&HOTSPOT_25);
+}
+
+fn check_frames(version: &[Field]) {
+    let mut machine = Machine::new(&[&ALL_VERSIONS, version]);
     let interpreter = machine.blob("Interpreter", 600, 0, -1);
     let method = machine.blob("nmethod", 24, 6, 21);
     let native = machine.blob("native nmethod", 20, 10, 0);
@@ -270,7 +325,7 @@ fn code_has_the_frames_that_its_blob_says() {
 
 #[test]
 fn replaced_code_is_noticed() {
-    let mut machine = Machine::new(&FIELDS);
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17]);
     let old = machine.blob("nmethod", 48, 6, 0);
     let mut hotspot = machine.start().unwrap();
     let mut frames = |image: &mut Image, address, now| {
@@ -303,7 +358,7 @@ fn replaced_code_is_noticed() {
 
 #[test]
 fn methods_have_bytecodes() {
-    let mut machine = Machine::new(&FIELDS);
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17]);
     let const_method = machine.image.words(&[0, 0, 0, 0, 12, 0]);
     let method = machine.image.words(&[0, const_method]);
     let none = machine.image.words(&[0, 0]);
@@ -318,12 +373,15 @@ fn methods_have_bytecodes() {
 
 #[test]
 fn tables_that_lack_a_field_are_not_believed() {
-    for missing in 0..FIELDS.len() - 1 {
-        let mut fields = FIELDS.to_vec();
-        fields.remove(missing);
-        assert!(Machine::new(&fields).start().is_none(), "{missing}");
+    for version in [&HOTSPOT_17[..], &HOTSPOT_25] {
+        let all = [&ALL_VERSIONS, version].concat();
+        for missing in 0..all.len() {
+            let mut fields = all.clone();
+            let removed = fields.remove(missing);
+            assert!(Machine::new(&[&fields]).start().is_none(), "{removed:?}");
+        }
     }
-    let mut machine = Machine::new(&FIELDS);
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17]);
     machine.image.symbol("gHotSpotVMTypes", 0);
     assert!(machine.start().is_none());
 }

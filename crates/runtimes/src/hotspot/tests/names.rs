@@ -1,7 +1,7 @@
 //! The names of code and of interpreted methods.
 
 use super::super::names::LASTS;
-use super::{FIELDS, Image, Machine, NAME_FIELDS};
+use super::{ALL_VERSIONS, HOTSPOT_17, Image, Machine, NAME_FIELDS};
 use crate::Memory;
 
 /// The name that a perf map has for an address.
@@ -19,7 +19,7 @@ fn name(map: &str, address: u64) -> Option<&str> {
 
 #[test]
 fn code_has_names_also_where_it_replaces_other_code() {
-    let mut machine = Machine::new(&[&FIELDS[..], &NAME_FIELDS].concat());
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17, &NAME_FIELDS]);
     let heavy = machine.method(["Hot$$Lambda+0x7f", "heavy", "(I[Ljava/lang/String;)V"]);
     let light = machine.method(["a/Hot", "light", "()J"]);
     let broken = machine.method(["a/Hot", "broken", "(I"]);
@@ -55,7 +55,7 @@ fn code_has_names_also_where_it_replaces_other_code() {
 
 #[test]
 fn interpreted_methods_have_addresses_of_their_own() {
-    let mut machine = Machine::new(&[&FIELDS[..], &NAME_FIELDS].concat());
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17, &NAME_FIELDS]);
     let methods = [
         machine.method(["a/Hot", "heavy", "(I)V"]),
         machine.method(["a/Hot", "light", "()J"]),
@@ -84,7 +84,7 @@ fn interpreted_methods_have_addresses_of_their_own() {
 
 #[test]
 fn the_memory_of_an_interpreted_method_can_get_another_one() {
-    let mut machine = Machine::new(&[&FIELDS[..], &NAME_FIELDS].concat());
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17, &NAME_FIELDS]);
     let method = machine.method(["a/Hot", "heavy", "()V"]);
     let other = machine.method(["a/Hot", "light", "()V"]);
     let mut hotspot = machine.start().unwrap();
