@@ -66,6 +66,9 @@ pub enum StackEnd {
     /// Code of a Go program from whose file the unwind tables were removed, and frame pointers lead
     /// nowhere.
     GoWithoutTables = 22,
+    /// The callers are those of a virtual thread of Java that has waited: the Java VM keeps them on
+    /// its heap until their callees return.
+    OnJavaHeap = 23,
 }
 
 /// How the walk up a sample's user stack went. The frames themselves are elsewhere.
@@ -98,7 +101,7 @@ impl StackNote {
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -122,6 +125,7 @@ impl StackEnd {
         Self::SkippedCaller,
         Self::CalledFromGo,
         Self::GoWithoutTables,
+        Self::OnJavaHeap,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -200,6 +204,9 @@ impl StackEnd {
             Self::NoMappings => "the recording does not say what code the process had mapped",
             Self::CalledFromGo => "C code called from Go, without frame pointers that lead back",
             Self::GoWithoutTables => "code of a Go program without unwind tables",
+            Self::OnJavaHeap => {
+                "the callers of a virtual thread that has waited are on the Java VM's heap"
+            }
         }
     }
 }

@@ -45,6 +45,8 @@ pub(super) enum Remedy {
     UnwindTables,
     /// For the code of a Java VM.
     JavaFramePointers,
+    /// For virtual threads of Java.
+    PlatformThreads,
     /// For C code that Go calls.
     CFramePointers,
     GoTables,
@@ -88,6 +90,7 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
         Cause::Stack(StackEnd::CalledFromGo) => vec![Remedy::CFramePointers],
         Cause::Stack(StackEnd::GoWithoutTables) => vec![Remedy::GoTables],
+        Cause::Stack(StackEnd::OnJavaHeap) => vec![Remedy::PlatformThreads],
         // prof opens files while their programs run.
         Cause::Stack(StackEnd::NoFile) => {
             vec![Remedy::RecordWithProf, Remedy::UnwindWhileRecording]
@@ -142,7 +145,7 @@ impl Remedy {
             Self::Root | Self::RootOrStops => is(|known| !known.root),
             Self::UnwindTables => !is_made_at_run_time(cause, quality),
             Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
-            Self::CFramePointers | Self::GoTables => true,
+            Self::PlatformThreads | Self::CFramePointers | Self::GoTables => true,
             Self::ReportIt => is(|known| known.unwound),
         }
     }
@@ -298,6 +301,10 @@ impl fmt::Display for Remedy {
             Self::JavaFramePointers => {
                 f.write_str("have the Java VM keep frame pointers (-XX:+PreserveFramePointer)")
             }
+            Self::PlatformThreads => f.write_str(
+                "have the Java VM run each virtual thread as a platform thread \
+                 (-XX:+UnlockExperimentalVMOptions -XX:-VMContinuations)",
+            ),
             Self::CFramePointers => f.write_str(
                 "build the C code with frame pointers (CGO_CFLAGS=-fno-omit-frame-pointer)",
             ),
@@ -513,6 +520,13 @@ mod tests {
         let expected =
             "build it without -ldflags=-s or -w, and do not strip it (both remove .debug_frame)";
         check_end(StackEnd::GoWithoutTables, usual(), expected);
+    }
+
+    #[test]
+    fn virtual_threads_can_have_stacks_of_their_own() {
+        let expected = "have the Java VM run each virtual thread as a platform thread \
+             (-XX:+UnlockExperimentalVMOptions -XX:-VMContinuations)";
+        check_end(StackEnd::OnJavaHeap, usual(), expected);
     }
 
     #[test]

@@ -39,6 +39,9 @@ pub enum Frames {
     },
     /// The interpreter's: one frame for each method, to which the frame pointer leads.
     Interpreter,
+    /// Those of the stubs that suspend and resume virtual threads. To these, a method of such a
+    /// thread returns if its caller is still on the heap.
+    Continuation,
     /// Unknown: stubs and adapters, with frames or without.
     Unknown,
 }
@@ -52,6 +55,8 @@ pub(super) enum Kind {
     /// Finds the handler of an exception, with the return address in rdx
     /// (`OptoRuntime::generate_exception_blob`).
     Exception,
+    /// The stubs of virtual threads, from JDK 21 on.
+    Continuation,
     Other,
 }
 
@@ -94,6 +99,7 @@ impl Code {
         let kind = kind(memory, name, kinds)?;
         let frames = match (kind, size) {
             (Kind::Interpreter, _) => Frames::Interpreter,
+            (Kind::Continuation, _) => Frames::Continuation,
             // Return address and frame pointer take two words.
             (Kind::Method, Some(size @ 16..=Self::LARGEST_FRAME)) => Frames::Fixed {
                 size,
@@ -120,7 +126,9 @@ fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, 
     const INTERPRETER: &[u8] = b"Interpreter\0";
     const EXCEPTION: &[u8] = b"ExceptionBlob\0";
     const METHODS: [&[u8]; 2] = [b"nmethod\0", b"native nmethod\0"];
-    const LONGEST: usize = 16;
+    /// What follows differs between versions.
+    const CONTINUATION: &[u8] = b"StubRoutines (continuation";
+    const LONGEST: usize = 32;
     if let Some(&known) = kinds.get(&name) {
         return Ok(known);
     }
@@ -132,6 +140,7 @@ fn kind(memory: &mut impl Memory, name: u64, kinds: &mut Kinds) -> Result<Kind, 
         true => Kind::Interpreter,
         false if METHODS.iter().any(|it| text.starts_with(it)) => Kind::Method,
         false if text.starts_with(EXCEPTION) => Kind::Exception,
+        false if text.starts_with(CONTINUATION) => Kind::Continuation,
         false => Kind::Other,
     };
     if kinds.len() >= Code::KINDS {

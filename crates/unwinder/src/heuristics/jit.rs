@@ -48,6 +48,7 @@ pub(super) fn leave_jit_code(
     let code = step.stack.jit_code(step.frame.lookup_address())?;
     let registers = match code.frames {
         JitFrames::None => Err(StackEnd::JitFrame),
+        JitFrames::HotSpotContinuation => Err(StackEnd::OnJavaHeap),
         JitFrames::HotSpotInterpreter => leave_interpreter(step),
         JitFrames::Fixed { size, complete } => leave_compiled(step, place, &code, (size, complete)),
         JitFrames::Stub {
@@ -149,7 +150,9 @@ fn made_call(step: &mut Step<'_, '_>, caller: &Caller) -> bool {
     let target = caller.frame.program_counter();
     let code = step.stack.jit_code(caller.frame.lookup_address());
     match code.map(|code| code.frames) {
-        None | Some(JitFrames::None | JitFrames::Stub { .. }) => false,
+        None | Some(JitFrames::None | JitFrames::Stub { .. } | JitFrames::HotSpotContinuation) => {
+            false
+        }
         // The interpreter pushes return addresses without a call.
         Some(JitFrames::HotSpotInterpreter) => {
             let pointer = caller.frame.registers.get(step.frame.layout.frame_pointer);
@@ -303,7 +306,10 @@ fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
                 stored_stack_pointer(step, link) == Ok(stack_pointer)
             }
             Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => true,
-            Some(JitFrames::None | JitFrames::Stub { .. }) | None => false,
+            None
+            | Some(JitFrames::None | JitFrames::Stub { .. } | JitFrames::HotSpotContinuation) => {
+                false
+            }
         };
         if fits {
             let sender = Sender {

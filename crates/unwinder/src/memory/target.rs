@@ -191,6 +191,8 @@ pub enum JitFrames {
     },
     /// Frames of HotSpot's interpreter.
     HotSpotInterpreter,
+    /// Those of HotSpot's code that brings the callers in a virtual thread back from the heap.
+    HotSpotContinuation,
     /// Unknown: stubs, with frames or without.
     Unknown,
     /// The code is no longer there.

@@ -26,6 +26,7 @@ const EPILOGUE: [u8; 19] = [
 ];
 const END: u64 = COMPILED + 0x800;
 const EXCEPTION: u64 = CODE + 0x4_0000;
+const CONTINUATION: u64 = CODE + 0x5_0000;
 /// push %rdx; sub $8, %rsp; mov %rbp, (%rsp); nop; add $8, %rsp; pop %rdx; jmp *%rax
 const HANDLER_SEARCH: [u8; 17] = [
     0x52, 0x48, 0x83, 0xec, 8, 0x48, 0x89, 0x2c, 0x24, 0x90, 0x48, 0x83, 0xc4, 8, 0x5a, 0xff, 0xe0,
@@ -73,6 +74,7 @@ impl Memory for Machine {
                 complete: None,
             },
             STUB => JitFrames::Unknown,
+            CONTINUATION => JitFrames::HotSpotContinuation,
             EXCEPTION => JitFrames::Stub {
                 size: 0x10,
                 pushes_return_address: true,
@@ -231,6 +233,18 @@ fn stubs_that_call_the_virtual_machine_are_no_callers() {
         stack: &whole,
     };
     check(&sampled, &[], StackEnd::JitFrame);
+}
+
+/// Their callers are on the heap, of which nothing is on the stack.
+#[test]
+fn virtual_threads_that_have_waited_return_to_a_stub() {
+    let sampled = Sampled {
+        ip: COMPILED + 0x100,
+        bp: 0,
+        r13: 0,
+        stack: &[1, 2, 3, 4, 0x1234, CONTINUATION + 9, 0, OTHER + 0x20],
+    };
+    check(&sampled, &[CONTINUATION + 9], StackEnd::OnJavaHeap);
 }
 
 /// The frame of an interpreted method that compiled code called, with space for its arguments, and

@@ -99,6 +99,7 @@ impl<'a> JavaMachine<'a> {
                     pushes_return_address,
                 },
                 Frames::Interpreter => JitFrames::HotSpotInterpreter,
+                Frames::Continuation => JitFrames::HotSpotContinuation,
                 Frames::Unknown => JitFrames::Unknown,
             },
         })

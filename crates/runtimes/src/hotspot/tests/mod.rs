@@ -294,6 +294,7 @@ fn check_frames(version: &[Field]) {
     let native = machine.blob("native nmethod", 20, 10, 0);
     let stub = machine.blob("RuntimeStub", 20, 4, -1);
     let exception = machine.blob("ExceptionBlob", 20, 2, -1);
+    let continuation = machine.blob("StubRoutines (continuation stubs)", 20, 0, -1);
     let adapter = machine.blob("I2C/C2I adapters", 20, 0, -1);
     let odd = machine.blob("nmethod", 20, i32::MAX, 0);
     let free = machine.memory + machine.next * SEGMENT;
@@ -317,6 +318,7 @@ fn check_frames(version: &[Field]) {
     };
     check(stub, stub_of(32, false));
     check(exception, stub_of(16, true));
+    check(continuation, Some(Frames::Continuation));
     check(adapter, Some(Frames::Unknown));
     check(odd, Some(Frames::Unknown));
     check(free + 300, None);
