@@ -16,7 +16,8 @@ pub struct Library {
     /// The address of `ruby_current_vm_ptr` in the file's own address space; `None` if the version
     /// is unknown.
     vm: Option<u64>,
-    /// The addresses of the function that runs the evaluation loop.
+    /// The addresses of the function that runs the evaluation loop; of all code if that has no
+    /// symbol, as from 3.3 on.
     evaluation: Vec<Range<u64>>,
     segments: Segments,
 }
@@ -42,7 +43,17 @@ impl Library {
             }
             _ => {}
         });
-        (!evaluation.is_empty()).then(|| Self {
+        if evaluation.is_empty() {
+            version.filter(|version| !is_known(version))?;
+            let (start, code) = elf.section(".text")?;
+            let all = start..start.checked_add(code.len() as u64)?;
+            return Some(Self {
+                vm: None,
+                evaluation: [all].into(),
+                segments: elf.mapped(),
+            });
+        }
+        Some(Self {
             vm: vm.filter(|_| version.is_some_and(is_known)),
             evaluation: function_parts::with_unnamed(&elf, evaluation),
             segments: elf.mapped(),
@@ -75,5 +86,28 @@ mod tests {
         assert!(is_known(&[3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
         assert!(!is_known(&[3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]));
         assert!(!is_known(&[3, 0, 0, 0]));
+    }
+
+    /// A library of this version that exports nothing of the loop.
+    fn read(version: &str) -> Option<Library> {
+        let directory = tempfile::tempdir().unwrap();
+        let library = directory.path().join("libruby.so");
+        let source = directory.path().join("ruby.c");
+        let code = format!("const int ruby_api_version[3] = {{{version}, 0}};");
+        std::fs::write(&source, code + "int ruby_run(void) { return 1; }").unwrap();
+        let gcc = std::process::Command::new("gcc")
+            .args(["-shared", "-o"])
+            .args([&library, &source])
+            .status();
+        assert!(gcc.unwrap().success());
+        Library::read(File::open(library).unwrap())
+    }
+
+    #[test]
+    fn unknown_versions_may_hide_their_loop() {
+        let library = read("3, 3").expect("an interpreter");
+        assert_eq!(library.vm, None);
+        assert!(!library.evaluation[0].is_empty());
+        assert!(read("3, 1").is_none());
     }
 }
