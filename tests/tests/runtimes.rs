@@ -40,9 +40,18 @@ fn record_node(session: &Session, options: &[&str], script: &str) -> (Outcome, P
 
 /// All of them here. `PROF_NODES` names more than the one in `PATH`, as `PATH` does.
 fn nodes() -> Vec<PathBuf> {
-    let named = std::env::var_os("PROF_NODES").unwrap_or_default();
+    all("node", "PROF_NODES")
+}
+
+/// All of them here: `PROF_JAVAS` names more.
+fn javas() -> Vec<PathBuf> {
+    all("java", "PROF_JAVAS")
+}
+
+fn all(tool: &str, variable: &str) -> Vec<PathBuf> {
+    let named = std::env::var_os(variable).unwrap_or_default();
     let named = std::env::split_paths(&named).filter(|path| path.is_file());
-    [PathBuf::from("node")].into_iter().chain(named).collect()
+    [PathBuf::from(tool)].into_iter().chain(named).collect()
 }
 
 fn files(session: &Session) -> Vec<OsString> {
@@ -269,13 +278,17 @@ fn erlang_with_a_dump_that_the_user_requested_has_whole_stacks() {
     );
 }
 
-/// A JVM that runs this program, whose functions are compiled by now.
+/// The JVM in `PATH` that runs this program, whose functions are compiled by now.
 fn start_java(session: &Session, source: &str, options: &[&str]) -> Child {
+    start_jvm(session, Path::new("java"), source, options)
+}
+
+fn start_jvm(session: &Session, java: &Path, source: &str, options: &[&str]) -> Child {
     // A copy: plain users may not be allowed to enter the checkout.
     let text = std::fs::read(program(source)).expect("the program");
     session.write(source, &text);
     let arguments = [options, &[source]].concat();
-    spawn_ready(session.command(Path::new("java"), arguments))
+    spawn_ready(session.command(java, arguments))
 }
 
 fn record_running(session: &Session, process: &Child, call_graph: &str) -> Outcome {
@@ -401,18 +414,18 @@ fn assert_pairs(stacks: &Stacks) {
 /// The stacks of a JVM that runs this program, whose functions are not inlined: those would not be
 /// in stacks. Calls wait for the compiler, which on a busy machine would otherwise replace code
 /// while it is recorded.
-fn stacks_of_java(session: &Session, class: &str) -> Stacks {
+fn stacks_of_java(session: &Session, java: &Path, class: &str) -> Stacks {
     let dont_inline = format!("-XX:CompileCommand=dontinline,{class}::*");
     let options = [
         "-XX:CompileCommand=quiet",
         &dont_inline,
         "-XX:-BackgroundCompilation",
     ];
-    stacks_of_java_with(session, class, &options)
+    stacks_of_java_with(session, java, class, &options)
 }
 
-fn stacks_of_java_with(session: &Session, class: &str, options: &[&str]) -> Stacks {
-    let mut java = start_java(session, &format!("{class}.java"), options);
+fn stacks_of_java_with(session: &Session, java: &Path, class: &str, options: &[&str]) -> Stacks {
+    let mut java = start_jvm(session, java, &format!("{class}.java"), options);
     record_running(session, &java, "dwarf");
     drop(java.stdin.take());
     java.wait().unwrap();
@@ -424,13 +437,15 @@ fn stacks_of_java_are_whole_without_frame_pointers() {
     if !needs(&[Need::Tool("java")]) {
         return;
     }
-    for session in [Session::new, Session::plain_user] {
-        let session = session();
-        let stacks = stacks_of_java(&session, "Pairs");
-        stacks.assert_whole(0.98);
-        assert_pairs(&stacks);
-        let report = session.run(["report", "--limit", "1"]).stdout;
-        assert!(!report.contains("PreserveFramePointer"), "{report}");
+    for java in javas() {
+        for session in [Session::new, Session::plain_user] {
+            let session = session();
+            let stacks = stacks_of_java(&session, &java, "Pairs");
+            stacks.assert_whole(0.98);
+            assert_pairs(&stacks);
+            let report = session.run(["report", "--limit", "1"]).stdout;
+            assert!(!report.contains("PreserveFramePointer"), "{report}");
+        }
     }
 }
 
@@ -444,8 +459,14 @@ fn interpreted_methods_of_java_have_names() {
     if !needs(&[Need::Tool("java")]) {
         return;
     }
+    for java in javas() {
+        check_interpreted(&java);
+    }
+}
+
+fn check_interpreted(java: &Path) {
     let session = Session::new();
-    let stacks = stacks_of_java_with(&session, "Pairs", &["-Xint"]);
+    let stacks = stacks_of_java_with(&session, java, "Pairs", &["-Xint"]);
     stacks.assert_whole(0.97);
     assert_pairs(&stacks);
     let first = |frames: &[String]| {
@@ -486,7 +507,7 @@ fn interpreted_and_compiled_methods_of_java_are_in_one_stack() {
     if !needs(&[Need::Tool("java")]) {
         return;
     }
-    let stacks = stacks_of_java(&Session::new(), "Pairs");
+    let stacks = stacks_of_java(&Session::new(), Path::new("java"), "Pairs");
     assert_pairs(&stacks);
     assert!(stacks.share(has_unnamed_caller) < 0.01, "{stacks}");
     let named = |frame: &String, name: &str| frame.contains(&format!("Pairs.{name}("));
@@ -508,7 +529,13 @@ fn java_that_compares_and_searches_strings_has_whole_stacks() {
     if !needs(&[Need::Tool("java")]) {
         return;
     }
-    let stacks = stacks_of_java(&Session::new(), "Strings");
+    for java in javas() {
+        check_strings(&java);
+    }
+}
+
+fn check_strings(java: &Path) {
+    let stacks = stacks_of_java(&Session::new(), java, "Strings");
     stacks.assert_whole(0.95);
     let pairs = [("compares", "inComparing"), ("searches", "inSearching")];
     for (function, caller) in pairs {
