@@ -23,7 +23,7 @@ pub enum Need {
     Cpusets,
     /// A plain user may sample its own processes: perf_event_paranoid is at most 2.
     PlainSampling,
-    /// PHP of the version that prof reads, without thread safety.
+    /// PHP of a version that prof reads, without thread safety.
     Php,
     /// Ruby of the version that prof reads.
     Ruby,
@@ -54,9 +54,9 @@ impl Need {
             Self::Cpusets => cpusets().is_some(),
             Self::PlainSampling => paranoid().is_some_and(|level| level <= 2),
             Self::Php => {
-                let version = "echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION, ' ', PHP_ZTS;";
+                let version = "echo PHP_MAJOR_VERSION, '.', PHP_MINOR_VERSION, ' ', (int) PHP_ZTS;";
                 let output = Command::new("php").args(["-r", version]).output();
-                output.is_ok_and(|output| output.stdout == b"8.2 0")
+                output.is_ok_and(|output| output.stdout == b"8.2 0" || output.stdout == b"8.4 0")
             }
             Self::Ruby => {
                 let output = Command::new("ruby")

@@ -163,7 +163,9 @@ impl MissingFrames {
             Self::TooDeep => "more frames than a sample can hold",
             Self::UnknownVersion => match language {
                 InterpretedLanguage::Python => "prof reads CPython 3.8 to 3.14 only",
-                InterpretedLanguage::Php => "prof reads PHP 8.2 only, without thread safety (NTS)",
+                InterpretedLanguage::Php => {
+                    "prof reads PHP 8.2 and 8.4 only, without thread safety (NTS)"
+                }
                 InterpretedLanguage::Ruby => "prof reads Ruby 3.1 only",
             },
         }

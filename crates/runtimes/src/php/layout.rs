@@ -72,28 +72,58 @@ pub(super) mod string {
 }
 
 /// Bytes of a `zend_op_array` up to its last field that is read.
-pub(super) const CODE_SIZE: usize = 168;
+pub(super) const CODE_SIZE: usize = 184;
 
 /// The layout of a version by its `ZEND_MODULE_API_NO`; `None` if it is unknown.
 pub(super) fn layout_of(api: u32) -> Option<PhpLayout> {
     match api {
-        API_8_2 => Some(PhpLayout {
-            current: 488,
-            code: CodeLayout {
-                last: 80,
-                opcodes: 88,
-                filename: 152,
-                line_start: 160,
-            },
-            generator: GeneratorLayout {
-                execute_data: 56,
-                parent: 152,
-                execute_fake: 184,
-            },
-        }),
+        API_8_2 => Some(V8_2),
+        API_8_4 => Some(V8_4),
         _ => None,
     }
 }
 
 /// PHP 8.2.
 pub(super) const API_8_2: u32 = 20_220_829;
+/// PHP 8.4.
+const API_8_4: u32 = 20_240_924;
+
+const V8_2: PhpLayout = PhpLayout {
+    current: 488,
+    code: CodeLayout {
+        last: 80,
+        opcodes: 88,
+        filename: 152,
+        line_start: 160,
+    },
+    generator: GeneratorLayout {
+        execute_data: 56,
+        parent: 152,
+        execute_fake: 184,
+    },
+};
+
+/// The result of a C compiler for the headers of 8.4.27.
+const V8_4: PhpLayout = PhpLayout {
+    code: CodeLayout {
+        last: 96,
+        opcodes: 104,
+        filename: 168,
+        line_start: 176,
+    },
+    ..V8_2
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_read_up_to_its_last_field() {
+        for api in [API_8_2, API_8_4] {
+            let code = layout_of(api).unwrap().code;
+            assert!(usize::from(code.line_start) + 8 <= CODE_SIZE, "{code:?}");
+        }
+        assert_eq!(layout_of(20_230_831), None);
+    }
+}
