@@ -124,11 +124,12 @@ fn check_activations(stack: &InterpretedStack) {
 
 /// Any bytes as the memory of HotSpot, with the symbols of its tables at their start.
 pub fn hotspot(bytes: &[u8]) {
-    const SYMBOLS: [&str; 15] = [
+    const SYMBOLS: [&str; 16] = [
         "gHotSpotVMStructs",
         "gHotSpotVMStructEntryArrayStride",
         "gHotSpotVMStructEntryTypeNameOffset",
         "gHotSpotVMStructEntryFieldNameOffset",
+        "gHotSpotVMStructEntryTypeStringOffset",
         "gHotSpotVMStructEntryIsStaticOffset",
         "gHotSpotVMStructEntryOffsetOffset",
         "gHotSpotVMStructEntryAddressOffset",
