@@ -86,7 +86,7 @@ pub enum ModuleStatus {
     },
     /// The recording's embedded symbols don't have this module.
     NotEmbedded,
-    /// There were no names when the recording was archived.
+    /// There were no names when those of the recording were stored in it.
     Archived {
         /// Why, as it was said then.
         reason: String,
@@ -166,7 +166,7 @@ impl ModuleStatus {
                 path.display()
             ),
             Self::NotEmbedded => "the recording has no symbols of it".into(),
-            Self::Archived { reason } => format!("{reason} (when the recording was archived)"),
+            Self::Archived { reason } => format!("{reason} (on the machine that recorded)"),
         }
     }
 
@@ -212,9 +212,10 @@ impl ModuleStatus {
             Self::UntrustedJitMap { .. } => {
                 "check the file, and report as the user who owns it".into()
             }
-            Self::Archived { .. } | Self::NotEmbedded => {
-                "run `prof archive` again on the machine that recorded".into()
+            Self::Archived { .. } => {
+                "make its symbols available there, and record or archive again".into()
             }
+            Self::NotEmbedded => "run `prof archive` again on the machine that recorded".into(),
         })
     }
 }

@@ -46,7 +46,7 @@ fn the_same_results_after_the_files_are_gone() {
     let message = again[1].status().reason();
     assert_eq!(
         message,
-        "/nowhere/at-all does not exist (when the recording was archived)"
+        "/nowhere/at-all does not exist (on the machine that recorded)"
     );
 }
 
