@@ -18,7 +18,6 @@ use crate::store::Store;
 use crate::table::{RunRow, SampleRow, Table, runs_file, samples_file, stacks_file};
 use number::NumberedStack;
 use pushed::PushedStacks;
-use rows::EndNames;
 
 pub(crate) use bounded::{MOST_BYTES, read as read_bounded};
 pub(crate) use partition::{Partition, date_of, table_prefix};
@@ -29,7 +28,6 @@ pub(crate) use rows::end_name;
 pub(crate) struct DataSet {
     store: Store,
     pushed: PushedStacks,
-    ends: EndNames,
 }
 
 impl DataSet {
@@ -37,7 +35,6 @@ impl DataSet {
         Self {
             store,
             pushed: PushedStacks::default(),
-            ends: EndNames::default(),
         }
     }
 }
@@ -50,7 +47,7 @@ impl Destination for DataSet {
     ///
     /// Damaged files are removed, and those of a run that is there may be among them.
     fn push(&mut self, run: &Run) -> Result<Pushed, Error> {
-        let days = days(run, &self.ends, &self.pushed);
+        let days = days(run, &self.pushed);
         let row = run_row(run, &days);
         let last = partition(run, &date_of(row.start)).file(Table::Runs, &run.id.to_string());
         let was_complete = self.store.has(&last)?;
@@ -106,7 +103,7 @@ struct Day<'a> {
 }
 
 /// The days that a run is of: stacks are looked for among those of the samples' day.
-fn days<'a>(run: &'a Run, ends: &'a EndNames, pushed: &PushedStacks) -> Vec<Day<'a>> {
+fn days<'a>(run: &'a Run, pushed: &PushedStacks) -> Vec<Day<'a>> {
     let numbered = number::of_stacks(&run.profile);
     let sums = rows::sums(run);
     let mut days = Vec::new();
@@ -119,7 +116,7 @@ fn days<'a>(run: &'a Run, ends: &'a EndNames, pushed: &PushedStacks) -> Vec<Day<
         days.push(Day {
             stacks: rows::stacks(sums, &numbered, pushed.lack(&partition)),
             partition,
-            samples: rows::of_samples(run, ends, sums, &numbered),
+            samples: rows::of_samples(run, sums, &numbered),
         });
         rest = later;
     }

@@ -1,7 +1,7 @@
 //! A run as rows of the tables.
 
 use std::cmp::Reverse;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use prof_model::{BuildId, Pid, StackEnd};
 use prof_report::SymbolizedProfile;
@@ -89,7 +89,6 @@ pub(super) fn stacks(
 /// The rows of a run's sums, whose stacks have these numbers.
 pub(super) fn of_samples<'a>(
     run: &'a Run,
-    ends: &'a EndNames,
     sums: &[Sum],
     numbered: &[NumberedStack],
 ) -> Vec<SampleRow<&'a str>> {
@@ -109,7 +108,7 @@ pub(super) fn of_samples<'a>(
             stack: numbered[key.stack.index()].hash,
             weight: whole(weight),
             count: whole(count),
-            stack_end: ends.0.get(&key.end)?,
+            stack_end: end_name(key.end),
             run: run.id,
             labels: Arc::clone(&labels),
         })
@@ -117,21 +116,17 @@ pub(super) fn of_samples<'a>(
     sums.iter().filter_map(row).collect()
 }
 
-/// What the reasons are called why stacks ended.
-#[derive(Debug)]
-pub(super) struct EndNames(FxHashMap<StackEnd, Arc<str>>);
-
-impl Default for EndNames {
-    fn default() -> Self {
-        let names = StackEnd::ALL.map(|end| (end, end_name(end)));
-        Self(names.into_iter().collect())
-    }
-}
-
 /// The reason in a word, as recordings have it.
-pub(crate) fn end_name(end: StackEnd) -> Arc<str> {
-    let name = serde_json::to_value(end).unwrap_or_default();
-    name.as_str().unwrap_or_default().into()
+pub(crate) fn end_name(end: StackEnd) -> &'static str {
+    static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let name = |end| serde_json::to_value(end).unwrap_or_default();
+        let names = StackEnd::ALL.iter().map(name);
+        names
+            .map(|name| name.as_str().unwrap_or_default().to_owned())
+            .collect()
+    });
+    // They are in the order of their codes.
+    &NAMES[usize::from(end.code())]
 }
 
 /// The rows of some stacks.

@@ -173,11 +173,7 @@ impl Found {
 
     /// Reasons that a later version wrote count as stacks that are not whole.
     pub(crate) fn counts(&self, event: u16) -> Counts {
-        let known = |name: &str| {
-            StackEnd::ALL
-                .into_iter()
-                .find(|&end| *end_name(end) == *name)
-        };
+        let known = |name: &str| StackEnd::ALL.into_iter().find(|&end| end_name(end) == name);
         let mut counts = Counts {
             runs: self.runs.iter().filter(|(of, _)| *of == event).count(),
             hosts: self.hosts.iter().filter(|(of, _)| *of == event).count(),
