@@ -49,20 +49,10 @@ fn create_rule(
     place: &CodeMapping,
 ) -> Option<CachedRule> {
     let returned_to = frame.program_counter();
-    if !frame.interrupted && starts_goroutine(code, place, returned_to) {
-        return Some(plain(Rule::ProgramEntry));
-    }
-    if !frame.interrupted && ends_goroutine(code, place, returned_to) {
-        return Some(plain(Rule::GoroutineEnd));
-    }
     if !frame.interrupted
-        && (switches_stack(code, place, returned_to)
-            || calls_vdso_from_go(code, place, returned_to))
+        && let Some(rule) = go_rule(code, place, returned_to)
     {
-        return Some(plain(Rule::StackSwitch));
-    }
-    if !frame.interrupted && calls_c_from_go(code, place, returned_to) {
-        return Some(plain(Rule::CallFromGo));
+        return Some(plain(rule));
     }
     let address = place.elf_address(frame.lookup_address());
     let tables = code.known.modules.get(place.module);
@@ -106,6 +96,22 @@ fn create_rule(
         signal_frame: rule == Rule::SignalReturn,
         starts_function: rule == Rule::SignalReturn,
     })
+}
+
+/// The rule for a frame of a Go program where its CFI does not lead to the caller.
+fn go_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, returned_to: u64) -> Option<Rule> {
+    // Other programs have no such places, and reading code takes longer than finding CFI.
+    code.has_go_tables(place.module)?;
+    if starts_goroutine(code, place, returned_to) {
+        return Some(Rule::ProgramEntry);
+    }
+    if ends_goroutine(code, place, returned_to) {
+        return Some(Rule::GoroutineEnd);
+    }
+    if switches_stack(code, place, returned_to) || calls_vdso_from_go(code, place, returned_to) {
+        return Some(Rule::StackSwitch);
+    }
+    calls_c_from_go(code, place, returned_to).then_some(Rule::CallFromGo)
 }
 
 fn cfi_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, address: u64) -> Option<CachedRule> {
