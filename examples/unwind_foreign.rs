@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut processes, mut modules) = (Processes::default(), Modules::default());
     let mut unwinder = Unwinder::new(LocalFiles);
     let (mut frames, mut ends) = (Vec::new(), BTreeMap::new());
-    while let Some(record) = recording.next()? {
+    while let Some(record) = recording.next() {
         follow(&record, &mut processes, &mut modules);
         let Record::Sample(sample) = record else {
             continue;

@@ -95,7 +95,7 @@ fn write(path: &PathBuf) -> Result<u64, Box<dyn Error>> {
 fn read(path: &PathBuf) -> Result<u64, Box<dyn Error>> {
     let mut recording = Recording::open(path)?;
     let (mut count, mut addresses, mut last) = (0, 0, 0);
-    while let Some(record) = recording.next()? {
+    while let Some(record) = recording.next() {
         if let Record::Sample(sample) = record {
             count += 1;
             addresses += sample

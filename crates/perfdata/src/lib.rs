@@ -39,7 +39,7 @@
 //!
 //! // Samples borrow the file: none is copied to be read.
 //! let mut recording = Recording::open(&path)?;
-//! while let Some(record) = recording.next()? {
+//! while let Some(record) = recording.next() {
 //!     if let Record::Sample(sample) = record {
 //!         assert_eq!((sample.ip, sample.time), (0x40_1234, Some(7)));
 //!     }

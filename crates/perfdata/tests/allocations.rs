@@ -51,7 +51,7 @@ fn allocations(rounds: u64) -> (u64, u64) {
     let mut recording = Recording::from_file(MappedFile::from(recording(rounds))).unwrap();
     let mut samples = 0;
     let info = allocation_counter::measure(|| {
-        while let Some(record) = recording.next().unwrap() {
+        while let Some(record) = recording.next() {
             if let Record::Sample(sample) = record {
                 samples += sample.callchain.len() as u64 / 3;
                 sample.user_registers();
@@ -84,7 +84,7 @@ fn parsing_and_encoding_allocate_nothing() {
     let format = recording.format().clone();
     let mut record = Vec::new();
     let mut out = Vec::with_capacity(10_000);
-    while let Some(parsed) = recording.next().unwrap() {
+    while let Some(parsed) = recording.next() {
         if let Record::Sample(sample) = parsed {
             let info = allocation_counter::measure(|| {
                 record.clear();
@@ -167,7 +167,7 @@ fn a_zstd_bomb_takes_bounded_memory() {
     let mut recording = Recording::from_file(MappedFile::from(bomb())).unwrap();
     let mut samples = 0;
     let info = allocation_counter::measure(|| {
-        while recording.next().unwrap().is_some() {
+        while recording.next().is_some() {
             samples += 1;
         }
     });
@@ -184,7 +184,7 @@ fn the_number_of_records_is_bounded_by_the_file_size() {
     assert!(size < 500_000, "{size}");
     let mut recording = Recording::from_file(MappedFile::from(bytes)).unwrap();
     let mut records = 0;
-    while recording.next().unwrap().is_some() {
+    while recording.next().is_some() {
         records += 1;
     }
     assert_eq!(records, 4_000_000 + size);

@@ -245,7 +245,7 @@ fn running_processes_are_recorded_with_their_mappings() {
         "{ids:?} {summary:?}"
     );
     let mut mapped = false;
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         mapped |= matches!(record, Record::Mmap(mmap) if mmap.path == binary);
     }
     assert!(mapped);
@@ -310,7 +310,7 @@ fn children_and_their_programs_are_followed() {
     let mut recording = Recording::open(&options.output).unwrap();
     let (mut samples, mut forks, mut names) = (BTreeMap::<i32, u64>::new(), 0, Vec::new());
     let mut before = 0;
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         let time = record.stamp().time.unwrap_or(before);
         assert!(time >= before, "out of order");
         before = time;
@@ -364,7 +364,7 @@ fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
         times.len()
     );
     let mut cpus = Vec::new();
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         if let Record::Sample(sample) = record {
             cpus.push(sample.cpu.unwrap());
         }
@@ -434,7 +434,7 @@ fn dumps_are_kept_for_later_unwinding() {
     let summary = bench.record(&options).unwrap();
     let mut recording = Recording::open(&options.output).unwrap();
     let mut tail_reader = 0;
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         if let Record::Sample(sample) = record {
             let stack = sample.user_stack.map_or(0, |stack| stack.bytes.len());
             tail_reader += u64::from(sample.user_registers().is_some() && stack > 40_000);

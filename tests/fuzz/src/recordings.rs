@@ -24,7 +24,7 @@ pub fn recording(bytes: &[u8]) {
     let mut processes = Processes::default();
     let mut modules = Modules::default();
     let mut encoded = Vec::new();
-    while let Ok(Some(record)) = recording.next() {
+    while let Some(record) = recording.next() {
         follow(&record, &mut processes, &mut modules);
         if let Record::Sample(sample) = record {
             encoded.clear();

@@ -17,7 +17,7 @@ fn recorded_at(recording: &Path, first: Duration) -> PathBuf {
     let mut opened = Recording::open(recording).unwrap();
     let clock = opened.features().clock.unwrap();
     let time = loop {
-        match opened.next().unwrap().unwrap() {
+        match opened.next().unwrap() {
             prof_perfdata::Record::Sample(sample) => break sample.time.unwrap(),
             _ => continue,
         }

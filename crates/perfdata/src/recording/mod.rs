@@ -116,28 +116,25 @@ impl Recording {
     }
 
     /// The next record in time order; `None` at the end. Records without a time come as soon as
-    /// they are read, as perf hands them out.
-    ///
-    /// # Errors
-    /// None: all errors while reading are reported by [`truncated`](Self::truncated) and
-    /// [`malformed`](Self::malformed).
+    /// they are read, as perf hands them out. Errors while reading are reported by
+    /// [`truncated`](Self::truncated) and [`malformed`](Self::malformed).
     #[expect(
         clippy::should_implement_trait,
         reason = "records borrow the recording, which Iterator's items cannot"
     )]
-    pub fn next(&mut self) -> Result<Option<Record<'_>>, Error> {
+    pub fn next(&mut self) -> Option<Record<'_>> {
         if let Some(place) = self.current.take() {
             self.source.release(place);
         }
-        let Some(place) = self.advance() else {
-            return Ok(None);
-        };
+        let place = self.advance()?;
         self.current = Some(place);
-        let parsed = self.format.parse(self.source.record(place));
-        Ok(Some(parsed.unwrap_or_else(|_| {
-            self.malformed += 1;
-            Record::Damaged
-        })))
+        match self.format.parse(self.source.record(place)) {
+            Ok(record) => Some(record),
+            Err(_) => {
+                self.malformed += 1;
+                Some(Record::Damaged)
+            }
+        }
     }
 
     /// Adds the records that were recorded since [`next`](Self::next) returned `None`: whole

@@ -18,7 +18,7 @@ type Lines = Vec<(Option<u64>, String)>;
 fn our_lines(path: &Path) -> Lines {
     let mut recording = Recording::open(path).unwrap();
     let mut lines = Lines::new();
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         let line = match record {
             Record::Sample(sample) => our_sample(&sample),
             Record::Mmap(m) => {
@@ -347,7 +347,7 @@ fn counter_groups() {
     };
     let mut recording = Recording::open(&path).unwrap();
     let mut ours = Vec::new();
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         if let Record::Sample(sample) = record {
             let read = sample.read.unwrap();
             ours.extend(read.iter().map(|value| (value.id.unwrap(), value.value)));

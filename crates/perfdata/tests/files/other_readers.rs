@@ -30,7 +30,7 @@ fn rewrite(from: &Path, to: &Path) -> Vec<usize> {
     let mut features = recording.features().clone();
     let (mut samples, mut times) = (vec![0; events.len()], None);
     let mut bytes = Vec::new();
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         bytes.clear();
         let stamp = record.stamp();
         let event = &events[stamp.event];

@@ -568,7 +568,7 @@ fn write(times: &[u64], features: &Features) -> Vec<u8> {
 fn samples(bytes: Vec<u8>) -> (Vec<(usize, u64)>, Recording) {
     let mut recording = Recording::from_file(MappedFile::from(bytes)).unwrap();
     let mut samples = Vec::new();
-    while let Some(record) = recording.next().unwrap() {
+    while let Some(record) = recording.next() {
         let Record::Sample(sample) = record else {
             panic!("{record:?}");
         };

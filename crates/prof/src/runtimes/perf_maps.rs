@@ -161,7 +161,7 @@ fn runtimes_in(recording: &Path) -> BTreeSet<Pid> {
     let Ok(mut recording) = Recording::open(recording) else {
         return found;
     };
-    while let Ok(Some(record)) = recording.next() {
+    while let Some(record) = recording.next() {
         if let Record::Mmap(mmap) = record
             && is_executable_of_runtime(Path::new(mmap.path))
         {

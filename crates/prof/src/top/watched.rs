@@ -89,7 +89,7 @@ impl Watched {
         match &mut self.streaming {
             None => self.streaming = Some(StreamingProfile::new(piece)?),
             Some(streaming) => {
-                streaming.push(piece)?;
+                streaming.push(piece);
                 self.begun = true;
             }
         }

@@ -82,7 +82,7 @@ pub fn load(mut recording: Recording, options: &LoadOptions) -> Result<Profile, 
         meter.count(&recording);
         loader.learn_events(&recording);
         loader.learn_build_ids(&recording);
-        let Some(record) = recording.next()? else {
+        let Some(record) = recording.next() else {
             break;
         };
         if let Some(context) = loader.push(&record) {

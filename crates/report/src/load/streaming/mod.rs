@@ -54,20 +54,17 @@ impl StreamingProfile {
     }
 
     /// Takes in whole records.
-    ///
-    /// # Errors
-    /// As [`Recording::next`].
-    pub fn push(&mut self, records: Vec<u8>) -> Result<(), Error> {
+    pub fn push(&mut self, records: Vec<u8>) {
         let loader = &mut self.loader;
         self.recording.go_on(records);
         loop {
             loader.learn_events(&self.recording);
             loader.learn_build_ids(&self.recording);
-            match self.recording.next()? {
-                // Stacks are not unwound here, so no sample has to wait.
-                Some(record) => drop(loader.push(&record)),
-                None => break,
-            }
+            let Some(record) = self.recording.next() else {
+                break;
+            };
+            // Stacks are not unwound here, so no sample has to wait.
+            loader.push(&record);
         }
         let samples = std::mem::take(&mut loader.collector.profile.samples);
         samples.iter().for_each(|sample| self.weights.add(&sample));
@@ -76,7 +73,6 @@ impl StreamingProfile {
         if self.size() > self.most_stacks {
             self.drop_unused();
         }
-        Ok(())
     }
 
     /// So much time passes: what was sampled lately weighs less.
