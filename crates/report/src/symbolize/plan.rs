@@ -1,7 +1,5 @@
 //! Which addresses to ask for, each once, and where their answers are.
 
-use std::collections::BTreeMap;
-
 use prof_model::{ModuleId, ModuleKind, Pid};
 use prof_symbols::{Query, Resolved, Source, SymbolFrame};
 
@@ -33,30 +31,30 @@ pub(super) struct Position {
 
 impl Plan {
     pub(super) fn new(profile: &Profile) -> Self {
-        let mut by_place: BTreeMap<LookupSpace, Vec<u64>> = BTreeMap::new();
-        for (_, frame) in profile.frames.iter() {
-            if let Some((place, address)) = LookupSpace::of(frame, profile) {
-                by_place.entry(place).or_default().push(address);
-            }
-        }
-        let mut places: Vec<_> = by_place.into_iter().collect();
-        for (_, addresses) in &mut places {
-            addresses.sort_unstable();
-            addresses.dedup();
-        }
-        let position = |frame| {
-            let (place, address) = LookupSpace::of(frame, profile)?;
-            let place = places
-                .binary_search_by_key(&place, |(place, _)| *place)
-                .ok()?;
-            let address = places[place].1.binary_search(&address).ok()?;
-            Some(Position { place, address })
-        };
-        let positions = profile
-            .frames
-            .iter()
-            .map(|(_, frame)| position(frame))
+        let frames = profile.frames.iter();
+        let mut asked: Vec<(LookupSpace, u64, FrameId)> = frames
+            .filter_map(|(id, frame)| {
+                let (place, address) = LookupSpace::of(frame, profile)?;
+                Some((place, address, id))
+            })
             .collect();
+        asked.sort_unstable();
+        let mut places: Vec<(LookupSpace, Vec<u64>)> = Vec::new();
+        let mut positions = vec![None; profile.frames.len()];
+        for (place, address, id) in asked {
+            if places.last().is_none_or(|(last, _)| *last != place) {
+                places.push((place, Vec::new()));
+            }
+            let number = places.len() - 1;
+            let addresses = &mut places[number].1;
+            if addresses.last() != Some(&address) {
+                addresses.push(address);
+            }
+            positions[id.index()] = Some(Position {
+                place: number,
+                address: addresses.len() - 1,
+            });
+        }
         Self { places, positions }
     }
 
