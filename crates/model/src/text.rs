@@ -9,7 +9,9 @@ use std::fmt::Write;
 /// break a table, an escape sequence would control the terminal, an invisible character would make
 /// two names look the same.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().all(is_printable) {
+    // Most names are ASCII, which takes no decoding.
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_plain || text.chars().all(is_printable) {
         return Cow::Borrowed(text);
     }
     let mut clean = String::with_capacity(text.len());
