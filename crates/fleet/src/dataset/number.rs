@@ -28,7 +28,7 @@ pub(super) fn of_stacks(profile: &SymbolizedProfile) -> Vec<NumberedStack> {
         let callers = profile.prefix(id).map(|callers| numbered[callers.index()]);
         bytes.clear();
         if let Some(callers) = callers {
-            bytes.extend(callers.hash.0);
+            bytes.extend(callers.hash.bytes());
         }
         let (innermost, named) = frames.get(stacks.frame(id));
         bytes.extend_from_slice(innermost);
@@ -85,11 +85,11 @@ fn has_symbol(function: &str, module: &str) -> bool {
 
 /// The number of a stack that these bytes stand for.
 fn number(bytes: &[u8]) -> StackHash {
-    let mut number = StackHash::default();
-    for (to, from) in number.0.iter_mut().zip(Sha256::digest(bytes)) {
+    let mut number = [0; 16];
+    for (to, from) in number.iter_mut().zip(Sha256::digest(bytes)) {
         *to = from;
     }
-    number
+    StackHash::of_bytes(number)
 }
 
 /// Hands over the bytes that stand for a frame. The first says of which kind they are.

@@ -224,7 +224,7 @@ mod tests {
             pid: 1,
             comm: Arc::clone(&text),
             thread: Arc::clone(&text),
-            stack: StackHash((number as u128).to_be_bytes()),
+            stack: StackHash(number as u128),
             weight: 1,
             count: 1,
             stack_end: Arc::clone(&text),

@@ -7,6 +7,8 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 
+use super::rows::StackHash;
+
 /// The distinct values of a column, in the order of their first use.
 pub(super) struct Dictionary<V> {
     places: FxHashMap<V, u32>,
@@ -62,6 +64,12 @@ impl Value for &str {
     fn write(self, to: &mut Vec<u8>) {
         to.extend((self.len() as u32).to_le_bytes());
         to.extend_from_slice(self.as_bytes());
+    }
+}
+
+impl Value for StackHash {
+    fn write(self, to: &mut Vec<u8>) {
+        to.extend(self.bytes());
     }
 }
 

@@ -7,13 +7,25 @@ use crate::run::{Labels, RunId};
 
 /// A stack's number, the same on every machine: of the outermost frame alone, the first 16 bytes
 /// of the SHA-256 of that frame; of a longer stack, those of the SHA-256 of its callers' number
-/// and the innermost frame ([`crate::dataset`]).
+/// and the innermost frame ([`crate::dataset`]). The first byte is the highest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct StackHash(pub(crate) [u8; 16]);
+pub(crate) struct StackHash(pub(crate) u128);
+
+impl StackHash {
+    /// The number with these bytes.
+    pub(crate) fn of_bytes(bytes: [u8; 16]) -> Self {
+        Self(u128::from_be_bytes(bytes))
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+}
 
 impl fmt::Display for StackHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:032x}", self.0)
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn samples_file<Text: AsRef<str>>(rows: &[SampleRow<Text>]) -> Result
             columns.flat(rows.iter().map(|row| row.pid))?;
             columns.flat(rows.iter().map(|row| row.comm.as_ref()))?;
             columns.flat(rows.iter().map(|row| row.thread.as_ref()))?;
-            columns.flat(rows.iter().map(|row| row.stack.0))?;
+            columns.flat(rows.iter().map(|row| row.stack))?;
             columns.flat(rows.iter().map(|row| row.weight))?;
             columns.flat(rows.iter().map(|row| row.count))?;
             columns.flat(rows.iter().map(|row| row.stack_end.as_ref()))?;
@@ -98,7 +98,7 @@ impl Groups {
             units: self.texts(group, "unit", texts)?,
             stacks: numbers("stack_id")?
                 .iter()
-                .map(|id| StackHash(number(id)))
+                .map(|id| StackHash::of_bytes(number(id)))
                 .collect(),
             weights: self.flat::<Int64Type>(group, "weight")?,
             counts: self.flat::<Int64Type>(group, "count")?,
@@ -206,7 +206,7 @@ mod tests {
             pid: row / 9,
             comm: text(format!("c{}", row % 2)),
             thread: text(format!("t{}", row / 300)),
-            stack: StackHash(i128::from(row).to_le_bytes().map(|byte| !byte)),
+            stack: StackHash(!u128::from(row.unsigned_abs())),
             weight: i64::from(row).pow(2) % 257,
             count: i64::MAX - i64::from(row % 40 / 20),
             stack_end: text(String::new()),

@@ -37,7 +37,7 @@ pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
         let (rows, after) = rest.split_at(group_rows(rest));
         rest = after;
         file.group(|columns| {
-            columns.flat(rows.iter().map(|row| row.stack.0))?;
+            columns.flat(rows.iter().map(|row| row.stack))?;
             columns.flat(rows.iter().map(|row| row.named))?;
             NewFrames::of(rows).write(columns)
         })?;
@@ -125,7 +125,10 @@ impl Groups {
     /// The numbers of the stacks in a group.
     pub(crate) fn stack_ids(&self, group: usize) -> Result<Vec<StackHash>> {
         let ids = self.flat::<FixedLenByteArrayType>(group, "stack_id")?;
-        Ok(ids.iter().map(|id| StackHash(number(id))).collect())
+        Ok(ids
+            .iter()
+            .map(|id| StackHash::of_bytes(number(id)))
+            .collect())
     }
 
     /// How many names each of the stacks in a group has.
@@ -217,7 +220,7 @@ mod tests {
             line: None,
         });
         let row = |number: u8, frames: usize| StackRow {
-            stack: StackHash([number; 16]),
+            stack: StackHash::of_bytes([number; 16]),
             named: 0,
             frames: vec![Arc::clone(&frame); frames],
         };

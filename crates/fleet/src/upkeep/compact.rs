@@ -243,7 +243,7 @@ mod tests {
             pid: 1,
             comm: Arc::clone(&text),
             thread: Arc::clone(&text),
-            stack: StackHash([run; 16]),
+            stack: StackHash::of_bytes([run; 16]),
             weight: 1,
             count: 1,
             stack_end: text,
