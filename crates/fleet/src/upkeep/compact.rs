@@ -28,8 +28,8 @@ pub(crate) struct Compacted {
 }
 
 /// A file of so many samples is not merged with others: compaction holds less than two of these in
-/// memory.
-const FULL_ROWS: usize = 1 << 19;
+/// memory. Fewer in tests, whose code is not optimized: two row groups.
+const FULL_ROWS: usize = if cfg!(test) { 1 << 17 } else { 1 << 19 };
 
 /// Whether a file of samples has so many.
 pub(super) fn is_full(file: &Groups) -> bool {
