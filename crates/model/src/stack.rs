@@ -195,7 +195,7 @@ impl StackEnd {
             Self::NoFile => "the file of the code is missing, was replaced, or may not be read",
             Self::OtherStack => {
                 "the callers are on another stack (of a signal handler, say) or behind a large \
-                 frame, and changed before they could be read"
+                 frame, and may have changed before they were read"
             }
             Self::HiddenRegisters => "registers of a blocked thread are hidden from plain users",
             Self::SkippedCaller => {
