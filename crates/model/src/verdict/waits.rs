@@ -28,8 +28,8 @@ pub(super) fn waits(waits: &WaitCoverage) -> impl Iterator<Item = String> {
     let seen = (waits.seen < waits.waits).then(|| seen_waits(waits));
     let ready = waits.has_much_ready_time().then(|| {
         format!(
-            "threads were ready to run for {}, but had no CPU (a busy machine, or more threads \
-             than CPUs): this is neither running nor waiting, and not shown",
+            "threads were ready to run for {}, but had no CPU (a busy machine, a CPU limit, or \
+             more threads than CPUs): this is neither running nor waiting, and not shown",
             duration(waits.ready_time)
         )
     });
