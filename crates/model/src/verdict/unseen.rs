@@ -62,13 +62,24 @@ impl Quality {
             return format!("{short}{}", remedy::ending(Cause::FewSamples, self));
         }
         known.unwrap_or_else(|| {
-            let why = match (self.losses.samples(), self.every_event) {
-                (0, true) => "the event did not happen",
-                (0, false) => "the target used too little CPU time, or the event did not happen",
+            let by_clock = self.settings.as_ref().is_some_and(|known| known.by_clock);
+            let (why, or_waits) = match (self.losses.samples(), self.every_event) {
+                (0, true) if self.waits.is_some_and(|waits| waits.waits == 0) => {
+                    return "no thread waited; leave out --off-cpu to see what runs".to_owned();
+                }
+                (0, true) => ("the event did not happen", ""),
+                (0, false) if by_clock && self.waits.is_none() => (
+                    "the target used too little CPU time",
+                    "; to see where it waits, record with --wall",
+                ),
+                (0, false) => (
+                    "the target used too little CPU time, or the event did not happen",
+                    "",
+                ),
                 // The losses have lines of their own, with remedies.
                 _ => return "all samples were lost".to_owned(),
             };
-            format!("{why}; {}", more_samples(self))
+            format!("{why}; {}{or_waits}", more_samples(self))
         })
     }
 }
@@ -183,8 +194,10 @@ mod tests {
         };
         let each = "each of the 961 threads used too little CPU time; use a higher rate (-F)";
         check(961, 1_500_000_000, each);
-        check(961, 199_000_000, "the target used too little CPU time, or");
-        check(1, 1_500_000_000, "the target used too little CPU time, or");
+        let all = "the target used too little CPU time; record for longer, or use a higher rate \
+                   (-F); to see where it waits, record with --wall";
+        check(961, 199_000_000, all);
+        check(1, 1_500_000_000, all);
     }
 
     #[test]

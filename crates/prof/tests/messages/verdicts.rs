@@ -103,6 +103,12 @@ const CHANGES: &[Change] = &[
         it.every_event = true;
         it.sampled_by = SampledBy::Period;
     }),
+    ("no sample of a target that waits", |it| it.samples = 0),
+    ("no wait", |it| {
+        it.samples = 0;
+        it.every_event = true;
+        it.waits = Some(WaitCoverage::default());
+    }),
     ("no sample, all lost", |it| {
         it.samples = 0;
         it.losses.ring_full = 5;
