@@ -3,6 +3,7 @@
 use super::remedy::{self, Cause};
 use super::{more_samples, samples_in};
 use crate::coverage::Coverage;
+use crate::fallback::Fallback;
 use crate::quality::Quality;
 use crate::unseen::UnseenProcesses;
 
@@ -14,8 +15,13 @@ impl Quality {
     }
 
     /// Which program could not be sampled, and what helps: the kernel keeps the events of CPUs when
-    /// it ends those of the process (`setup_new_exec` in the kernel's fs/exec.c).
+    /// it ends those of the process (`setup_new_exec` in the kernel's fs/exec.c). With ptrace, it
+    /// has none to end.
     fn protected_program(&self) -> Option<String> {
+        let mut fallbacks = self.fallbacks.iter();
+        if fallbacks.any(|fallback| matches!(fallback, Fallback::Ptrace { .. })) {
+            return None;
+        }
         let program = self.unseen.protected.as_deref()?;
         let by_root = self.settings.as_ref().is_some_and(|known| known.root);
         let user = if by_root { "" } else { " as root" };
@@ -150,6 +156,14 @@ mod tests {
             "{why}"
         );
         check(Some("sudo"), 1, "sudo is not sampled: it gains privileges");
+        let mut by_ptrace = Quality::default();
+        by_ptrace.unseen.protected = Some("sudo".into());
+        by_ptrace.fallbacks.push(Fallback::Ptrace {
+            reason: None,
+            hertz: 999,
+        });
+        let reported = Verdict::new(&by_ptrace).to_string();
+        assert!(!reported.contains("not sampled"), "{reported}");
         let mut traced = Quality::default();
         traced.unseen.unprivileged = Some("id".into());
         let reported = Verdict::new(&traced).to_string();
