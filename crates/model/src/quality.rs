@@ -36,6 +36,9 @@ pub struct Quality {
     /// Stacks with outer frames that were read from the live target after the sample.
     #[serde(alias = "read_back")]
     pub remote_read: u64,
+    /// Stacks of which frames in the middle were left out, because a sample cannot hold them all.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub without_middle: u64,
     /// Stacks that evaluate Python code.
     #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
     pub python: InterpretedStacks,
@@ -251,6 +254,7 @@ impl Quality {
         add(&mut self.weights.all, other.weights.all);
         add(&mut self.weights.partial, other.weights.partial);
         add(&mut self.remote_read, other.remote_read);
+        add(&mut self.without_middle, other.without_middle);
         self.python.add(&other.python);
         self.php.add(&other.php);
         self.ruby.add(&other.ruby);
@@ -347,6 +351,10 @@ impl Quality {
     }
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 fn is_false(value: &bool) -> bool {
     !value
 }
@@ -370,6 +378,7 @@ mod tests {
             samples: u64::MAX,
             stacks: [(StackEnd::Root, u64::MAX), (StackEnd::Loop, u64::MAX)].into(),
             remote_read: u64::MAX,
+            without_middle: u64::MAX,
             losses: Losses {
                 ring_full: u64::MAX,
                 queue_full: u64::MAX,

@@ -90,6 +90,9 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
     );
     let mark = hottest.iter().find(|frame| frame.starts_with('['));
     assert!(mark.is_some(), "no mark:\n{stacks}");
+    let line = "with more frames than the some 8,000 that a sample can hold";
+    recorded.outcome.assert_says(&[line]);
+    recorded.report(&["--folded", "-"]).assert_says(&[line]);
 }
 
 /// The dumps of these stacks are the same for both callers, which alternate every 20 µs. The reader

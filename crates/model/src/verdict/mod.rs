@@ -137,6 +137,7 @@ impl Verdict {
         summary += &interpreted::shown(quality);
         let problems = partial_stacks(quality, stacks)
             .chain(partial_weight(quality, whole))
+            .chain(without_middle(quality, stacks))
             .chain(few_samples(quality))
             .chain(losses(quality))
             .chain(coverage(quality))
@@ -216,6 +217,19 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
                 remedy::ending(Cause::Stack(end), quality)
             )
         })
+}
+
+/// How many stacks have more frames than a sample can hold.
+fn without_middle(quality: &Quality, stacks: u64) -> Option<String> {
+    let count = quality.without_middle;
+    (count > 0).then(|| {
+        format!(
+            "{} ({}) with more frames than the some 8,000 that a sample can hold: those in the middle \
+             are left out",
+            counted(count, "stack"),
+            percent(share(count, stacks).unwrap_or(0.0)),
+        )
+    })
 }
 
 /// The problems of a recording without samples.

@@ -84,6 +84,7 @@ const SETTINGS: &[Setting] = &[
 const CHANGES: &[Change] = &[
     ("good", |_| ()),
     ("stacks read from live memory", |it| it.remote_read = 20),
+    ("stacks without their middle", |it| it.without_middle = 5),
     ("3 samples", |it| {
         it.samples = 3;
         it.stacks = [(StackEnd::Root, 3)].into();

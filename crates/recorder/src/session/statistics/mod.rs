@@ -69,6 +69,7 @@ impl Statistics {
         self.quality.samples += 1;
         self.quality.count_stack(note.end);
         self.quality.remote_read += u64::from(note.remote_read > 0);
+        self.quality.without_middle += u64::from(note.elided > 0);
         if let Some((language, added)) = interpreted {
             let quality = &mut self.quality;
             match language {
