@@ -367,3 +367,34 @@ fn waits_of_a_plain_user_have_functions() {
     });
     assert!(share > 0.9, "{share}: {stacks}");
 }
+
+const WORKING: &str = "
+def work(count):
+    total = 0
+    for number in range(count):
+        total += number * number
+    return total
+for _ in range(1000):
+    work(40000)
+";
+
+/// Short processes have the reader wake every millisecond, often before the watcher has come that
+/// the newest sample has woken.
+#[test]
+fn functions_are_read_beside_short_processes() {
+    if !needs(NEEDS) || system().is_none() {
+        return;
+    }
+    let session = Session::alone();
+    session.write("working.py", WORKING.as_bytes());
+    let script = format!("seq 1000 | xargs -P3 -n1 true & exec {SYSTEM} working.py");
+    let command = ["sh", "-c", &script].map(String::from);
+    let stacks = session.record(&["-e", "cpu-clock:u"], &command).stacks();
+    let share = |name: &str| {
+        let is_named = |frame: &String| frame.starts_with(name);
+        stacks.share(|frames| frames.iter().any(is_named))
+    };
+    let (named, missing) = (share("work"), share("[no Python frames"));
+    let missing = missing / (named + missing);
+    assert!(missing < 0.015, "{named}, {missing}:\n{stacks}");
+}

@@ -27,7 +27,7 @@ pub(super) struct BatchFiller<'a> {
     pub(super) blocked_threads: Option<&'a mut BlockedThreadSampler>,
     pub(super) counts: &'a mut ReaderCounts,
     pub(super) summary: PassSummary,
-    /// Whether samples wake both this thread and watchers.
+    /// Whether watchers read samples, and may not have come to the newest yet.
     pub(super) races_watchers: bool,
     /// `None` if samples do not wake this thread, but watchers.
     pub(super) last_sleep: Option<&'a LastSleep>,
@@ -60,8 +60,8 @@ impl BatchFiller<'_> {
         }
     }
 
-    /// What was read for a sample. If the sample has woken this thread as well as a watcher, the
-    /// watcher gets the time to read: it does while the sample is in the ring.
+    /// What was read for a sample. If this thread comes before the watcher that the sample has
+    /// woken, the watcher gets the time to read: it does while the sample is in the ring.
     fn reading(&mut self, sample: &Sample<'_>) -> LiveReading {
         let mut reading = self.live.take(sample);
         if !self.races_watchers

@@ -18,7 +18,7 @@ pub(super) struct ReaderSleep {
     pub(super) policy: WakeupPolicy,
     /// `None` before the first one.
     pub(super) last: Option<LastSleep>,
-    /// Whether samples have woken watchers as well as the reader.
+    /// Whether watchers read samples, of which the newest may still be in the rings.
     pub(super) races_watchers: bool,
     /// When the reader last woke.
     woke: Instant,
@@ -106,7 +106,7 @@ impl ReaderSleep {
         // What each sample would wake this thread for, watchers read.
         let each = plan.wants_each || plan.each && !(watch && plan.tails);
         let signals = each && self.policy.can_signal();
-        self.races_watchers = watch && !self.policy.can_signal();
+        self.races_watchers = watch;
         source.signal_each_overflow(signals || watch)?;
         if let Some(watchers) = watchers {
             watchers.set_duty(WatcherDuty {
