@@ -113,8 +113,12 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
             1 => "too short",
             _ => "its threads are too short",
         };
+        let or = match &quality.unsampled {
+            Some(Unsampled { code, .. }) => format!(", or in {}", place_of(*code)),
+            None => String::new(),
+        };
         let remedy = remedy::ending(Cause::FewSamples, quality);
-        (format!("{missing} ({why})"), remedy)
+        (format!("{missing} ({why}{or})"), remedy)
     }
 }
 
@@ -140,18 +144,28 @@ pub(super) fn unseen(quality: &Quality) -> Option<String> {
     let unseen = share(total.unseen, total.used).filter(|&unseen| unseen >= MUCH)?;
     let place = match &quality.unsampled {
         Some(Unsampled { code, cause }) => {
-            let code = match code {
-                UnsampledCode::Kernel => "the kernel",
-                UnsampledCode::User => "user code",
-            };
-            format!("{code} and is not shown ({cause})")
+            format!("{} and is not shown ({cause})", place_of(*code))
         }
         None => "code that the event does not sample".to_owned(),
     };
+    // Where threads are too short, their work without samples may be of either kind.
+    let known = total.unseen.saturating_add(total.sampled);
+    let unknown = share(total.used.saturating_sub(known), total.used);
+    let at_least = match unknown {
+        Some(unknown) if unknown >= MUCH => "at least ",
+        _ => "",
+    };
     Some(format!(
-        "{:.0} % of the CPU time was in {place}",
+        "{at_least}{:.0} % of the CPU time was in {place}",
         (unseen * 100.0).clamp(0.0, 100.0)
     ))
+}
+
+fn place_of(code: UnsampledCode) -> &'static str {
+    match code {
+        UnsampledCode::Kernel => "the kernel",
+        UnsampledCode::User => "user code",
+    }
 }
 
 /// `server "worker" (12 threads, 30 % of all)`
@@ -351,6 +365,33 @@ mod tests {
         let line = "5 % of the CPU time was in code that the event does not sample";
         check(50, None, Some(line));
         check(49, kernel, None);
+    }
+
+    #[test]
+    fn short_threads_may_have_been_in_the_kernel() {
+        let mut quality = quality(&[(StackEnd::Root, 100)], 0);
+        quality.unsampled = Some(Unsampled {
+            code: UnsampledCode::Kernel,
+            cause: "perf_event_paranoid=2".into(),
+        });
+        quality.coverage = vec![Coverage {
+            process: "echo".into(),
+            thread: "echo".into(),
+            threads: 100,
+            used: 1000,
+            unseen: 120,
+            sampled: 100,
+            samples: 100,
+            ..Coverage::default()
+        }];
+        let reported = Verdict::new(&quality).to_string();
+        let reasons = [
+            "(its threads are too short, or in the kernel)",
+            "at least 12 % of the CPU time was in the kernel and is not shown",
+        ];
+        for reason in reasons {
+            assert!(reported.contains(reason), "{reported}");
+        }
     }
 
     #[test]
