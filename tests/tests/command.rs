@@ -387,8 +387,10 @@ fn a_later_signal_ends_the_recording_of_a_command_that_goes_on() {
         signal("-INT", prof.pid());
     }
     let (code, said) = prof.wait();
-    assert_eq!(code, Some(130), "{said}");
+    // Once the verdict is printed, a signal ends prof as it ends other programs.
+    assert!([Some(130), Some(-2)].contains(&code), "{code:?}: {said}");
     assert!(said.contains("the command goes on"), "{said}");
+    assert!(said.contains("verdict: "), "{said}");
     drop(prof.child.stdin.take());
     let mut rest = String::new();
     prof.output.read_to_string(&mut rest).unwrap();
