@@ -39,6 +39,20 @@ fn without_proc_or_sys_the_advice_is_to_mount_them() {
 }
 
 #[test]
+fn the_processes_of_another_namespace_are_not_taken_for_others() {
+    if !needs(&[Need::MountNamespaces]) {
+        return;
+    }
+    let session = Session::new();
+    for verb in ["record -- \"$1\" 20", "stat -- \"$1\" 20"] {
+        let unshare = |options| format!("unshare --pid --fork {options} \"$0\" {verb}");
+        let outcome = in_own_namespace(&session, &unshare(""));
+        outcome.assert_refused(&["another PID namespace", "--mount-proc"]);
+        in_own_namespace(&session, &unshare("--mount-proc")).assert_code(0);
+    }
+}
+
+#[test]
 fn unwritable_outputs_are_reported_before_the_command_runs() {
     if !needs(&[Need::MountNamespaces]) {
         return;

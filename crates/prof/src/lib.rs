@@ -20,6 +20,7 @@ mod symbolization;
 mod targets;
 mod top;
 
+use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -82,12 +83,19 @@ fn with_large_stack(main: fn() -> ExitCode) -> ExitCode {
     finish(prof_events::system::with_stack(STACK, main).context("cannot start a thread"))
 }
 
-/// Runs a verb that needs /proc; without /proc, it would find no processes and say so.
+/// Runs a verb that needs /proc: without it, it would find no processes and say so; with that of
+/// another PID namespace, it would take its processes for others.
 fn needing_proc(verb: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     ensure!(
         Path::new("/proc/self/status").exists(),
         "/proc is not mounted, and prof cannot find processes without it (as root: `mount -t proc \
          proc /proc`)"
+    );
+    let known_as = fs::read_link("/proc/self").unwrap_or_default();
+    ensure!(
+        known_as == Path::new(&std::process::id().to_string()),
+        "/proc shows the processes of another PID namespace: mount that of this one (`unshare \
+         --mount-proc`, or as root `mount -t proc proc /proc`)"
     );
     verb()
 }
