@@ -114,9 +114,12 @@ fn deep_stacks_are_read_before_they_change() {
     };
     let right = share("in_left", "left") + share("in_right", "right");
     let wrong = share("in_left", "right") + share("in_right", "left");
+    // Meanwhile `main` reads the clock, which takes more or less of the time.
+    let innermost = |frame: &String| frame == "in_left" || frame == "in_right";
+    let inside = stacks.share(|frames| frames.iter().any(innermost));
     assert!(
-        right > 0.75 && wrong < 0.003,
-        "{right}, {wrong} wrong:\n{stacks}"
+        inside > 0.5 && right > 0.95 * inside && wrong < 0.003,
+        "{right} of {inside}, {wrong} wrong:\n{stacks}"
     );
 }
 
