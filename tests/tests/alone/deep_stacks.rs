@@ -90,7 +90,7 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
     );
     let mark = hottest.iter().find(|frame| frame.starts_with('['));
     assert!(mark.is_some(), "no mark:\n{stacks}");
-    let line = "with more frames than the some 8,000 that a sample can hold";
+    let line = "deeper than a sample can hold (about 8,000 frames), so the middle is left out";
     recorded.outcome.assert_says(&[line]);
     recorded.report(&["--folded", "-"]).assert_says(&[line]);
 }

@@ -224,8 +224,7 @@ fn without_middle(quality: &Quality, stacks: u64) -> Option<String> {
     let count = quality.without_middle;
     (count > 0).then(|| {
         format!(
-            "{} ({}) with more frames than the some 8,000 that a sample can hold: those in the middle \
-             are left out",
+            "{} ({}): deeper than a sample can hold (about 8,000 frames), so the middle is left out",
             counted(count, "stack"),
             percent(share(count, stacks).unwrap_or(0.0)),
         )
