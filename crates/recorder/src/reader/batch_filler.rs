@@ -65,6 +65,7 @@ impl BatchFiller<'_> {
     fn reading(&mut self, sample: &Sample<'_>) -> LiveReading {
         let mut reading = self.live.take(sample);
         if !self.races_watchers
+            || reading.interpreted.is_some()
             || self.live.interpreter(sample.pid).is_none()
             || SampledThread::of(sample).is_none()
         {
