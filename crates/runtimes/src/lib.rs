@@ -9,6 +9,7 @@ mod elf;
 mod evaluation;
 mod function_parts;
 pub mod hotspot;
+mod interpreter;
 mod known_functions;
 mod memory;
 mod native;
@@ -20,6 +21,7 @@ mod stack;
 #[cfg(test)]
 mod testing;
 
+pub use interpreter::{Interpreter, Library};
 pub use memory::Memory;
 pub use native::NativeStack;
 pub use stack::{Activation, Function, InterpretedFrame, InterpretedStack, Unknown};

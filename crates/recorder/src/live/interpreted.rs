@@ -12,10 +12,11 @@ use std::sync::Arc;
 
 use prof_events::{LiveMemory, cpu_time_of, system};
 use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
-use prof_runtimes::{InterpretedStack, Memory, NativeStack, Unknown, php, python, ruby};
+use prof_runtimes::{
+    InterpretedStack, Interpreter, Memory, NativeStack, Unknown, php, python, ruby,
+};
 use prof_unwinder::Target;
 
-use crate::live::interpreter::Interpreter;
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{InterpretedReading, SampledThread};
 

@@ -8,7 +8,6 @@
 //! ```
 
 pub(crate) mod interpreted;
-pub(crate) mod interpreter;
 pub(crate) mod last_sleep;
 pub(crate) mod readings;
 pub(crate) mod stack_tail;
@@ -16,8 +15,7 @@ pub(crate) mod stack_tail;
 use std::path::Path;
 
 use prof_perfdata::Record;
-
-use crate::live::interpreter::Library;
+use prof_runtimes::Library;
 
 /// Whether a process has mapped a file that may hold an interpreter.
 pub(crate) fn maps_interpreter(record: &Record<'_>) -> bool {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use prof_model::{Pid, Tid};
 use prof_perfdata::Sample;
+use prof_runtimes::Interpreter;
 
-use crate::live::interpreter::Interpreter;
 use crate::queue::message::{InterpretedReading, StackTail};
 
 /// The interpreters that the session has found, and what was read for samples. All threads of the

@@ -1,9 +1,6 @@
 //! Files that contain a PHP.
 
-use std::fs::File;
 use std::ops::Range;
-
-use object::ReadCache;
 
 use super::frames::Interpreter;
 use crate::elf::{self, Elf, Segments};
@@ -28,10 +25,8 @@ impl Library {
         name.starts_with("php") || name.starts_with("libphp")
     }
 
-    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
-    pub fn read(file: File) -> Option<Self> {
-        let cache = ReadCache::new(file);
-        let elf = Elf::parse(&cache)?;
+    /// Reads the symbol tables of a file; `None` if it contains no interpreter.
+    pub(crate) fn read(elf: &Elf<'_>) -> Option<Self> {
         let (mut globals, mut evaluation) = (None, Vec::new());
         elf.symbols(|name, range| match name {
             b"executor_globals" => globals = Some(range.start),
@@ -45,7 +40,7 @@ impl Library {
         (!evaluation.is_empty()).then(|| Self {
             api: elf.section(".rodata").and_then(|(_, bytes)| api(bytes)),
             globals,
-            evaluation: function_parts::with_unnamed(&elf, evaluation),
+            evaluation: function_parts::with_unnamed(elf, evaluation),
             segments: elf.mapped(),
         })
     }

@@ -1,9 +1,6 @@
 //! Files that contain a CPython, and their parts.
 
-use std::fs::File;
 use std::ops::Range;
-
-use object::ReadCache;
 
 use super::frames::Interpreter;
 use crate::elf::{self, Elf, Segments};
@@ -28,10 +25,8 @@ impl Library {
         name.starts_with("python") || name.starts_with("libpython")
     }
 
-    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
-    pub fn read(file: File) -> Option<Self> {
-        let cache = ReadCache::new(file);
-        let elf = Elf::parse(&cache)?;
+    /// Reads the symbol tables of a file; `None` if it contains no interpreter.
+    pub(crate) fn read(elf: &Elf<'_>) -> Option<Self> {
         let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
         let mut oldest = None;
         let mut before_3_6 = Vec::new();
@@ -58,7 +53,7 @@ impl Library {
                 segments: elf.mapped(),
             });
         }
-        let evaluation = function_parts::with_unnamed(&elf, evaluation);
+        let evaluation = function_parts::with_unnamed(elf, evaluation);
         let version = version.and_then(|address| {
             let bytes = elf.at(address..address.saturating_add(8))?;
             u32::try_from(u64::from_le_bytes(*bytes.first_chunk()?)).ok()
@@ -66,7 +61,7 @@ impl Library {
         // Otherwise the code of the loop is unknown.
         let version = version
             .or(oldest)
-            .filter(|_| function_parts::dispatch(&elf, &evaluation));
+            .filter(|_| function_parts::dispatch(elf, &evaluation));
         Some(Self {
             version,
             runtime,

@@ -1,9 +1,6 @@
 //! Files that contain a Ruby.
 
-use std::fs::File;
 use std::ops::Range;
-
-use object::ReadCache;
 
 use super::frames::Interpreter;
 use super::layout::VERSION;
@@ -28,10 +25,8 @@ impl Library {
         name.starts_with("libruby") || name.starts_with("ruby")
     }
 
-    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
-    pub fn read(file: File) -> Option<Self> {
-        let cache = ReadCache::new(file);
-        let elf = Elf::parse(&cache)?;
+    /// Reads the symbol tables of a file; `None` if it contains no interpreter.
+    pub(crate) fn read(elf: &Elf<'_>) -> Option<Self> {
         let (mut vm, mut version, mut evaluation) = (None, None, Vec::new());
         elf.symbols(|name, range| match name {
             b"ruby_current_vm_ptr" => vm = Some(range.start),
@@ -55,7 +50,7 @@ impl Library {
         }
         Some(Self {
             vm: vm.filter(|_| version.is_some_and(is_known)),
-            evaluation: function_parts::with_unnamed(&elf, evaluation),
+            evaluation: function_parts::with_unnamed(elf, evaluation),
             segments: elf.mapped(),
         })
     }
@@ -79,6 +74,10 @@ fn is_known(version: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
+    use object::ReadCache;
+
     use super::*;
 
     #[test]
@@ -100,7 +99,8 @@ mod tests {
             .args([&library, &source])
             .status();
         assert!(gcc.unwrap().success());
-        Library::read(File::open(library).unwrap())
+        let cache = ReadCache::new(File::open(library).unwrap());
+        Library::read(&Elf::parse(&cache)?)
     }
 
     #[test]

@@ -15,11 +15,10 @@ use prof_model::{
     StackNote,
 };
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
-use prof_runtimes::{Function, InterpretedFrame, InterpretedStack};
+use prof_runtimes::{Function, InterpretedFrame, InterpretedStack, Interpreter, Library};
 use prof_unwinder::{FRAME_LIMIT, Target};
 
 use crate::live::interpreted::{InterpreterReader, SinceSample};
-use crate::live::interpreter::{Interpreter, Library};
 use crate::live::maps_interpreter;
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{InterpretedReading, SampledThread};
@@ -111,7 +110,7 @@ impl InterpretedFrames {
             None if !interpreter.is_readable() => Err(MissingFrames::UnknownVersion),
             None => Err(MissingFrames::NotRead),
         };
-        let language = interpreter.language();
+        let language = language(&interpreter);
         let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
         let stack = match self.functions.len() < Self::FUNCTIONS {
             true => stack.and_then(|stack| fit(stack, loops, (*note, room))),
@@ -266,6 +265,14 @@ fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNo
     let first = chain.iter().position(|&entry| entry == context::USER);
     if note.elided > 0 && first.is_some_and(|first| at <= first + note.elided_at as usize) {
         note.elided_at += frames.len() as u32;
+    }
+}
+
+fn language(interpreter: &Interpreter) -> InterpretedLanguage {
+    match interpreter {
+        Interpreter::Python(_) => InterpretedLanguage::Python,
+        Interpreter::Php(_) => InterpretedLanguage::Php,
+        Interpreter::Ruby(_) => InterpretedLanguage::Ruby,
     }
 }
 
