@@ -1,32 +1,58 @@
 //! The interpreter in a process, of any language that is read.
 
 use std::fs::File;
+use std::ops::Range;
 
 use object::ReadCache;
 
-use crate::elf::Elf;
+use crate::elf::{self, Elf, Segments};
+use crate::evaluation::EvaluationLoop;
+use crate::native::{InterpreterThread, NativeStack};
+use crate::stack::{InterpretedStack, Unknown};
 use crate::{Memory, php, python, ruby};
 
 /// A file that contains an interpreter.
 #[derive(Clone, Debug)]
-pub enum Library {
-    /// CPython.
+pub struct Library {
+    contents: Contents,
+    /// The addresses of the evaluation loop.
+    evaluation: Vec<Range<u64>>,
+    segments: Segments,
+}
+
+/// What the file says of an interpreter.
+#[derive(Clone, Debug)]
+enum Contents {
     Python(python::Library),
-    /// PHP.
     Php(php::Library),
-    /// Ruby.
     Ruby(ruby::Library),
 }
 
 /// An interpreter in a process.
 #[derive(Clone, Debug)]
-pub enum Interpreter {
-    /// CPython.
-    Python(python::Interpreter),
+pub struct Interpreter {
+    /// The language that it runs.
+    pub language: Language,
+    evaluation: EvaluationLoop,
+}
+
+/// A language, and where its frames are; `None` if they cannot be read.
+#[derive(Clone, Debug)]
+pub enum Language {
+    /// That of CPython.
+    Python(Option<python::Interpreter>),
     /// PHP.
-    Php(php::Interpreter),
+    Php(Option<php::Interpreter>),
     /// Ruby.
-    Ruby(ruby::Interpreter),
+    Ruby(Option<ruby::Interpreter>),
+}
+
+/// What is remembered of the functions and threads of a process.
+#[derive(Debug, Default)]
+pub struct InterpreterCache {
+    python: python::Cache,
+    php: php::Functions,
+    ruby: ruby::Functions,
 }
 
 impl Library {
@@ -41,10 +67,15 @@ impl Library {
     pub fn read(file: File) -> Option<Self> {
         let cache = ReadCache::new(file);
         let elf = Elf::parse(&cache)?;
-        let python = python::Library::read(&elf).map(Self::Python);
-        let php = || php::Library::read(&elf).map(Self::Php);
-        let ruby = || ruby::Library::read(&elf).map(Self::Ruby);
-        python.or_else(php).or_else(ruby)
+        let python = python::Library::read(&elf).map(|(it, code)| (Contents::Python(it), code));
+        let php = || php::Library::read(&elf).map(|(it, code)| (Contents::Php(it), code));
+        let ruby = || ruby::Library::read(&elf).map(|(it, code)| (Contents::Ruby(it), code));
+        let (contents, evaluation) = python.or_else(php).or_else(ruby)?;
+        Some(Self {
+            contents,
+            evaluation,
+            segments: elf.mapped(),
+        })
     }
 
     /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
@@ -55,30 +86,96 @@ impl Library {
         file_offset: u64,
         memory: &mut impl Memory,
     ) -> Option<Interpreter> {
-        match self {
-            Self::Python(it) => it.at(start, file_offset, memory).map(Interpreter::Python),
-            Self::Php(it) => it.at(start, file_offset).map(Interpreter::Php),
-            Self::Ruby(it) => it.at(start, file_offset).map(Interpreter::Ruby),
-        }
+        let bias = self.segments.bias(start, file_offset)?;
+        let language = match &self.contents {
+            Contents::Python(it) => Language::Python(it.at(bias, memory)),
+            Contents::Php(it) => Language::Php(it.at(bias)),
+            Contents::Ruby(it) => Language::Ruby(it.at(bias)),
+        };
+        Some(Interpreter::new(
+            language,
+            elf::moved(&self.evaluation, bias),
+        ))
     }
 }
 
 impl Interpreter {
-    /// Whether its frames can be read.
-    pub fn is_readable(&self) -> bool {
-        match self {
-            Self::Python(it) => it.is_readable(),
-            Self::Php(it) => it.is_readable(),
-            Self::Ruby(it) => it.is_readable(),
+    /// The interpreter of a language, by the addresses of its evaluation loop.
+    pub fn new(language: Language, evaluation: Vec<Range<u64>>) -> Self {
+        Self {
+            language,
+            evaluation: EvaluationLoop { code: evaluation },
         }
     }
 
-    /// Whether its evaluation loop is at this address.
+    /// Whether its frames can be read.
+    pub fn is_readable(&self) -> bool {
+        use Language::{Php, Python, Ruby};
+        matches!(
+            self.language,
+            Python(Some(_)) | Php(Some(_)) | Ruby(Some(_))
+        )
+    }
+
+    /// Whether the evaluation loop is at this address.
     pub fn evaluates_at(&self, address: u64) -> bool {
-        match self {
-            Self::Python(it) => it.evaluates_at(address),
-            Self::Php(it) => it.evaluates_at(address),
-            Self::Ruby(it) => it.evaluates_at(address),
+        self.evaluation.contains(address)
+    }
+
+    /// The frames of the thread whose native stack this is.
+    ///
+    /// # Errors
+    ///
+    /// The memory does not form a stack, or the version is unknown.
+    pub fn stack(
+        &self,
+        memory: &mut impl Memory,
+        thread: InterpreterThread,
+        native: &NativeStack<'_>,
+        cache: &mut InterpreterCache,
+    ) -> Result<InterpretedStack, Unknown> {
+        let evaluation = &self.evaluation;
+        match &self.language {
+            Language::Python(Some(it)) => it.stack(memory, thread, native, &mut cache.python),
+            Language::Php(Some(it)) => it.stack(memory, evaluation, native, &mut cache.php),
+            Language::Ruby(Some(it)) => it.stack(memory, evaluation, native, &mut cache.ruby),
+            Language::Python(None) | Language::Php(None) | Language::Ruby(None) => {
+                Err(Unknown::Version)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Pages;
+
+    const LOOP: Range<u64> = 0x100..0x200;
+
+    #[test]
+    fn unknown_versions_have_a_loop_but_no_stack() {
+        let native = NativeStack {
+            start: 0x7000_0000,
+            bytes: &[],
+            is_whole: true,
+            registers: &[],
+            instruction_pointer: None,
+        };
+        let thread = InterpreterThread {
+            tid: 77,
+            is_main: true,
+        };
+        for language in [
+            Language::Python(None),
+            Language::Php(None),
+            Language::Ruby(None),
+        ] {
+            let interpreter = Interpreter::new(language, vec![LOOP]);
+            assert!(!interpreter.is_readable() && interpreter.evaluates_at(LOOP.start));
+            let mut cache = InterpreterCache::default();
+            let stack = interpreter.stack(&mut Pages::default(), thread, &native, &mut cache);
+            assert_eq!(stack, Err(Unknown::Version));
         }
     }
 }

@@ -21,7 +21,7 @@ mod stack;
 #[cfg(test)]
 mod testing;
 
-pub use interpreter::{Interpreter, Library};
+pub use interpreter::{Interpreter, InterpreterCache, Language, Library};
 pub use memory::Memory;
-pub use native::NativeStack;
+pub use native::{InterpreterThread, NativeStack};
 pub use stack::{Activation, Function, InterpretedFrame, InterpretedStack, Unknown};

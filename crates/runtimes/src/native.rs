@@ -1,6 +1,15 @@
-//! The native stack of a thread when it was sampled.
+//! A thread when it was sampled, and its native stack.
 
 use std::ops::Range;
+
+/// A thread of a process that runs an interpreter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InterpreterThread {
+    /// The kernel's thread id.
+    pub tid: u64,
+    /// Whether it is the process's main thread.
+    pub is_main: bool,
+}
 
 /// The dump of a native stack.
 #[derive(Clone, Copy, Debug)]

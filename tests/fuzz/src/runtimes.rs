@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use prof_runtimes::Memory;
 use prof_runtimes::hotspot::HotSpot;
-use prof_runtimes::python::{Functions, Interpreter, PythonThread};
-use prof_runtimes::{InterpretedStack, NativeStack, Unknown, php, ruby};
+use prof_runtimes::{
+    InterpretedStack, Interpreter, InterpreterCache, InterpreterThread, Language, Memory,
+    NativeStack, php, python, ruby,
+};
 
 /// The address of the first byte.
 const BASE: u64 = 0x1_0000;
@@ -47,7 +48,6 @@ pub fn python(bytes: &[u8]) {
     ];
     let version = versions[usize::from(choice) % versions.len()];
     let mut memory = Image(image);
-    let interpreter = Interpreter::new(version, BASE, Vec::new(), &mut memory);
     let native = NativeStack {
         start: BASE,
         bytes: image,
@@ -55,48 +55,33 @@ pub fn python(bytes: &[u8]) {
         registers: &[BASE],
         instruction_pointer: None,
     };
-    let mut functions = Functions::default();
+    let python = python::Interpreter::new(version, BASE, &mut memory);
+    let interpreter = Interpreter::new(Language::Python(python), Vec::new());
+    let mut cache = InterpreterCache::default();
     // The image says of which thread it is, somewhere.
     for is_main in [true, false] {
-        let thread = PythonThread {
-            tid: 77,
-            is_main,
-            stack_pointer: BASE,
-        };
-        let Some(states) = interpreter.thread_states(&mut memory, &thread, None) else {
-            continue;
-        };
-        let Ok(stack) = interpreter.stack(&mut memory, &states, &native, &mut functions) else {
-            continue;
-        };
-        check_activations(&stack);
+        let thread = InterpreterThread { tid: 77, is_main };
+        if let Ok(stack) = interpreter.stack(&mut memory, thread, &native, &mut cache) {
+            check_activations(&stack);
+        }
     }
 }
 
 /// Any bytes as the memory of PHP 8.2, and as the stack of its thread.
 pub fn php(bytes: &[u8]) {
     const GLOBALS: u64 = BASE - 488;
-    let interpreter = php::Interpreter::new(20_220_829, GLOBALS, vec![EVALUATION]);
-    let mut functions = php::Functions::default();
-    read_twice(bytes, |memory, native| {
-        interpreter.stack(memory, native, &mut functions)
-    });
+    let php = php::Interpreter::new(20_220_829, GLOBALS);
+    read_twice(bytes, Language::Php(php));
 }
 
 /// Any bytes as the memory of Ruby 3.1, and as the stack of its thread.
 pub fn ruby(bytes: &[u8]) {
-    let interpreter = ruby::Interpreter::new(Some(BASE), vec![EVALUATION]);
-    let mut functions = ruby::Functions::default();
-    read_twice(bytes, |memory, native| {
-        interpreter.stack(memory, native, &mut functions)
-    });
+    let ruby = ruby::Interpreter::new(BASE);
+    read_twice(bytes, Language::Ruby(Some(ruby)));
 }
 
 /// Reads a stack twice: the second time, functions are known.
-fn read_twice(
-    bytes: &[u8],
-    mut read: impl FnMut(&mut Image<'_>, &NativeStack<'_>) -> Result<InterpretedStack, Unknown>,
-) {
+fn read_twice(bytes: &[u8], language: Language) {
     if bytes.is_empty() {
         return;
     }
@@ -107,8 +92,14 @@ fn read_twice(
         registers: &[BASE],
         instruction_pointer: Some(BASE),
     };
+    let interpreter = Interpreter::new(language, vec![EVALUATION]);
+    let thread = InterpreterThread {
+        tid: 77,
+        is_main: true,
+    };
+    let mut cache = InterpreterCache::default();
     for _ in 0..2 {
-        if let Ok(stack) = read(&mut Image(bytes), &native) {
+        if let Ok(stack) = interpreter.stack(&mut Image(bytes), thread, &native, &mut cache) {
             check_activations(&stack);
         }
     }

@@ -13,7 +13,8 @@ use std::sync::Arc;
 use prof_events::{LiveMemory, cpu_time_of, system};
 use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
 use prof_runtimes::{
-    InterpretedStack, Interpreter, Memory, NativeStack, Unknown, php, python, ruby,
+    InterpretedStack, Interpreter, InterpreterCache, InterpreterThread, Memory, NativeStack,
+    Unknown,
 };
 use prof_unwinder::Target;
 
@@ -31,19 +32,9 @@ pub(crate) struct InterpreterReader {
 #[derive(Debug)]
 struct Program {
     interpreter: Arc<Interpreter>,
-    known: Known,
+    cache: InterpreterCache,
     /// Until when nothing is read, by the clock of the records.
     rests_until: u64,
-}
-
-/// What is remembered of an interpreter.
-#[derive(Debug, Default)]
-struct Known {
-    python: python::Functions,
-    php: php::Functions,
-    ruby: ruby::Functions,
-    /// The states of Python's threads.
-    threads: HashMap<Tid, python::ThreadStates>,
 }
 
 /// What a thread has done since it was sampled.
@@ -92,9 +83,8 @@ impl Memory for Now {
 }
 
 impl InterpreterReader {
-    /// Programs, and threads of one, to remember before starting over.
+    /// Programs to remember before starting over.
     const PROGRAMS: usize = 1024;
-    const THREADS: usize = 4096;
 
     pub(crate) fn new(shared: Arc<LiveReadings>) -> Self {
         Self {
@@ -122,7 +112,7 @@ impl InterpreterReader {
             }
             let program = Program {
                 interpreter,
-                known: Known::default(),
+                cache: InterpreterCache::default(),
                 rests_until: 0,
             };
             self.programs.insert(thread.pid, program);
@@ -205,11 +195,11 @@ impl Program {
             registers: &registers,
             instruction_pointer: sampled.registers.instruction_pointer(),
         };
-        let stack = match &*self.interpreter {
-            Interpreter::Python(it) => self.known.python(it, sampled, memory, &native),
-            Interpreter::Php(it) => it.stack(memory, &native, &mut self.known.php),
-            Interpreter::Ruby(it) => it.stack(memory, &native, &mut self.known.ruby),
+        let thread = InterpreterThread {
+            tid: sampled.tid as u64,
+            is_main: sampled.tid == sampled.pid,
         };
+        let stack = (self.interpreter).stack(memory, thread, &native, &mut self.cache);
         let stack = stack.map_err(|unknown| match unknown {
             Unknown::Version => MissingFrames::UnknownVersion,
             Unknown::NoThread => MissingFrames::NoThread,
@@ -227,36 +217,6 @@ impl Program {
             true => Ok(stack),
             false => Err(MissingFrames::Uncertain),
         }
-    }
-}
-
-impl Known {
-    /// The frames of Python of a thread.
-    fn python(
-        &mut self,
-        interpreter: &python::Interpreter,
-        sampled: &SampledThread<'_>,
-        memory: &mut Now,
-        native: &NativeStack<'_>,
-    ) -> Result<InterpretedStack, Unknown> {
-        let thread = python::PythonThread {
-            tid: sampled.tid as u64,
-            is_main: sampled.tid == sampled.pid,
-            stack_pointer: native.start,
-        };
-        if self.threads.len() >= InterpreterReader::THREADS {
-            self.threads.clear();
-        }
-        let known = self.threads.remove(&sampled.tid);
-        let states = interpreter.thread_states(memory, &thread, known);
-        let states = states.ok_or(Unknown::NoThread)?;
-        let stack = interpreter.stack(memory, &states, native, &mut self.python);
-        // A new thread has the id of its parent in its state for a moment: states that lead to no
-        // stack are looked for again.
-        if stack.is_ok() {
-            self.threads.insert(sampled.tid, states);
-        }
-        stack
     }
 }
 

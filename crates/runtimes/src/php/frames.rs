@@ -1,6 +1,5 @@
 //! The frames of a thread.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Functions;
@@ -11,43 +10,23 @@ use crate::native::NativeStack;
 use crate::read::{Block, word, word_at};
 use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
 
-/// An interpreter in a process.
+/// Where the frames of an interpreter are.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
-    /// Its layout and the address of `executor_globals`; `None` if its frames cannot be read.
-    readable: Option<(PhpLayout, u64)>,
-    evaluation: EvaluationLoop,
+    layout: PhpLayout,
+    /// The address of `executor_globals`.
+    globals: u64,
 }
 
 impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
 
-    /// The interpreter of a process, by its `ZEND_MODULE_API_NO`, and the addresses of
-    /// `executor_globals` and of the evaluation loop.
-    pub fn new(api: u32, globals: u64, evaluation: Vec<Range<u64>>) -> Self {
-        Self {
-            readable: layout_of(api).map(|layout| (layout, globals)),
-            evaluation: EvaluationLoop { code: evaluation },
-        }
-    }
-
-    /// An interpreter of which only the evaluation loop is known.
-    pub(super) fn unknown(evaluation: Vec<Range<u64>>) -> Self {
-        Self {
-            readable: None,
-            evaluation: EvaluationLoop { code: evaluation },
-        }
-    }
-
-    /// Whether its frames can be read: whether its version is known, and it is not thread-safe.
-    pub fn is_readable(&self) -> bool {
-        self.readable.is_some()
-    }
-
-    /// Whether the evaluation loop is at this address.
-    pub fn evaluates_at(&self, address: u64) -> bool {
-        self.evaluation.contains(address)
+    /// That of a process, by its `ZEND_MODULE_API_NO` and the address of `executor_globals`; `None`
+    /// if the version is unknown.
+    pub fn new(api: u32, globals: u64) -> Option<Self> {
+        let layout = layout_of(api)?;
+        Some(Self { layout, globals })
     }
 
     /// The frames of the thread that runs PHP.
@@ -57,15 +36,16 @@ impl Interpreter {
     ///
     /// # Errors
     ///
-    /// The memory does not form a stack, or the version is unknown.
-    pub fn stack(
+    /// The memory does not form a stack.
+    pub(crate) fn stack(
         &self,
         memory: &mut impl Memory,
+        evaluation: &EvaluationLoop,
         native: &NativeStack<'_>,
         functions: &mut Functions,
     ) -> Result<InterpretedStack, Unknown> {
-        let (layout, globals) = self.readable.as_ref().ok_or(Unknown::Version)?;
-        let current = globals.checked_add(layout.current.into());
+        let layout = &self.layout;
+        let current = self.globals.checked_add(layout.current.into());
         let current = current.and_then(|at| word(memory, at));
         let mut address = current.ok_or(Unknown::Inconsistent)?;
         let mut frames = Vec::new();
@@ -91,16 +71,17 @@ impl Interpreter {
         let of_frames = frames.iter().map(|frame| frame.func);
         let read = functions.0.read(memory, &layout.code, of_frames);
         read.ok_or(Unknown::Inconsistent)?;
-        self.assemble(&frames, native, functions)
+        let anchor = evaluation.innermost_frame(native);
+        Self::assemble(&frames, anchor, native, functions)
     }
 
+    /// The stack of these frames, whose innermost activation has this anchor.
     fn assemble(
-        &self,
         frames: &[Frame],
+        mut anchor: u64,
         native: &NativeStack<'_>,
         functions: &Functions,
     ) -> Result<InterpretedStack, Unknown> {
-        let mut anchor = self.evaluation.innermost_frame(native);
         let mut stack = InterpretedStack::default();
         let (mut on_stack, mut has_left) = (None, false);
         for frame in frames {
@@ -212,6 +193,8 @@ impl Frame {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::super::layout::API_8_2;
     use super::*;
     use crate::testing::Pages;
@@ -294,14 +277,18 @@ mod tests {
         }
     }
 
+    fn evaluation() -> EvaluationLoop {
+        EvaluationLoop { code: vec![LOOP] }
+    }
+
     /// Functions and lines of each activation.
     fn read(
         memory: &mut Pages,
         native: &NativeStack<'_>,
         functions: &mut Functions,
     ) -> Result<Vec<String>, Unknown> {
-        let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
-        let stack = interpreter.stack(memory, native, functions)?;
+        let interpreter = Interpreter::new(API_8_2, GLOBALS).unwrap();
+        let stack = interpreter.stack(memory, &evaluation(), native, functions)?;
         let name = |it: &InterpretedFrame| match it.line {
             Some(line) => format!("{}:{line}", it.function.name),
             None => it.function.name.clone(),
@@ -403,9 +390,10 @@ mod tests {
         memory.execute_data(CLOSURE, 0x4_0000, START, TOP);
         memory.execute_data(START, 0x6_0000, MAP, 0);
         memory.write(0x6_0000, &[1]);
-        let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
+        let interpreter = Interpreter::new(API_8_2, GLOBALS).unwrap();
         let native = native(&[], &[]);
-        let stack = interpreter.stack(&mut memory, &native, &mut Functions::default());
+        let mut functions = Functions::default();
+        let stack = interpreter.stack(&mut memory, &evaluation(), &native, &mut functions);
         let stack = stack.expect("a stack");
         assert_eq!((stack.activations.len(), stack.on_stack), (2, 1));
         let outer = stack.of_other_stacks().iter();
@@ -428,8 +416,9 @@ mod tests {
             let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
             let mut native = native(&bytes, registers);
             native.is_whole = is_whole;
-            let interpreter = Interpreter::new(API_8_2, GLOBALS, vec![LOOP]);
-            let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
+            let interpreter = Interpreter::new(API_8_2, GLOBALS).unwrap();
+            let mut functions = Functions::default();
+            let stack = interpreter.stack(&mut program(), &evaluation(), &native, &mut functions);
             stack.expect("a stack").frameless_loop == Some(0)
         };
         assert!(has_left(&[1, LOOP.start, instruction], &[2], true));
@@ -509,10 +498,6 @@ mod tests {
 
     #[test]
     fn other_versions_are_unknown() {
-        let interpreter = Interpreter::new(20_230_831, GLOBALS, vec![LOOP]);
-        assert!(!interpreter.is_readable());
-        let native = native(&[], &[]);
-        let stack = interpreter.stack(&mut program(), &native, &mut Functions::default());
-        assert_eq!(stack, Err(Unknown::Version));
+        assert!(Interpreter::new(20_230_831, GLOBALS).is_none());
     }
 }

@@ -3,30 +3,28 @@
 use std::ops::Range;
 
 use super::frames::Interpreter;
-use crate::elf::{self, Elf, Segments};
+use crate::elf::Elf;
 use crate::function_parts;
 
-/// A file that contains an interpreter: an executable, or the module of a server.
+/// What a file says of its interpreter: an executable, or the module of a server.
 #[derive(Clone, Debug)]
-pub struct Library {
+pub(crate) struct Library {
     /// `ZEND_MODULE_API_NO`: the date of the version's interface for modules; `None` if unknown.
     api: Option<u32>,
     /// The address of `executor_globals` in the file's own address space; `None` if each thread has
     /// its own.
     globals: Option<u64>,
-    /// The addresses of the evaluation loop.
-    evaluation: Vec<Range<u64>>,
-    segments: Segments,
 }
 
 impl Library {
     /// Whether a file of this name may contain one: `php8.2`, `php-fpm8.2`, `libphp.so`.
-    pub fn is_named(name: &str) -> bool {
+    pub(crate) fn is_named(name: &str) -> bool {
         name.starts_with("php") || name.starts_with("libphp")
     }
 
-    /// Reads the symbol tables of a file; `None` if it contains no interpreter.
-    pub(crate) fn read(elf: &Elf<'_>) -> Option<Self> {
+    /// Reads the symbol tables of a file, and the addresses of the evaluation loop; `None` if it
+    /// contains no interpreter.
+    pub(crate) fn read(elf: &Elf<'_>) -> Option<(Self, Vec<Range<u64>>)> {
         let (mut globals, mut evaluation) = (None, Vec::new());
         elf.symbols(|name, range| match name {
             b"executor_globals" => globals = Some(range.start),
@@ -37,25 +35,16 @@ impl Library {
             }
             _ => {}
         });
-        (!evaluation.is_empty()).then(|| Self {
-            api: elf.section(".rodata").and_then(|(_, bytes)| api(bytes)),
-            globals,
-            evaluation: function_parts::with_unnamed(elf, evaluation),
-            segments: elf.mapped(),
-        })
+        (!evaluation.is_empty()).then_some(())?;
+        let api = elf.section(".rodata").and_then(|(_, bytes)| api(bytes));
+        let evaluation = function_parts::with_unnamed(elf, evaluation);
+        Some((Self { api, globals }, evaluation))
     }
 
-    /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
-    /// `start`; `None` if that is not part of it.
-    pub fn at(&self, start: u64, file_offset: u64) -> Option<Interpreter> {
-        let bias = self.segments.bias(start, file_offset)?;
-        let evaluation = elf::moved(&self.evaluation, bias);
-        Some(match (self.api, self.globals) {
-            (Some(api), Some(globals)) => {
-                Interpreter::new(api, bias.wrapping_add(globals), evaluation)
-            }
-            _ => Interpreter::unknown(evaluation),
-        })
+    /// The interpreter of a process that has the file mapped this far from its own addresses;
+    /// `None` if its frames cannot be read.
+    pub(crate) fn at(&self, bias: u64) -> Option<Interpreter> {
+        Interpreter::new(self.api?, bias.wrapping_add(self.globals?))
     }
 }
 

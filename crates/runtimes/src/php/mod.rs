@@ -21,4 +21,4 @@ mod library;
 
 pub use frames::Interpreter;
 pub use functions::Functions;
-pub use library::Library;
+pub(crate) use library::Library;

@@ -13,7 +13,7 @@ use crate::stack::{Function, InterpretedFrame};
 
 /// The code objects of a process that were read.
 #[derive(Debug, Default)]
-pub struct Functions {
+pub(super) struct Functions {
     known: FxHashMap<u64, Code>,
     /// Bytes of memory that they use.
     bytes: usize,

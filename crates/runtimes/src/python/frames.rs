@@ -1,90 +1,87 @@
 //! The frames of a thread.
 
-use std::ops::Range;
-
-use crate::Memory;
+use rustc_hash::FxHashMap;
 
 use super::code::Functions;
 use super::layout::{Entry, FrameLayout, Instruction, OWNED_BY_INTERPRETER, PythonLayout};
-use super::threads::{PythonThread, ThreadStates};
+use super::threads::ThreadStates;
 use super::versions::layout_of;
-use crate::evaluation::EvaluationLoop;
-use crate::native::NativeStack;
+use crate::Memory;
+use crate::native::{InterpreterThread, NativeStack};
 use crate::read::{Block, word_at};
 use crate::stack::{Function, InterpretedStack, Unknown};
 
-/// An interpreter in a process.
+/// Where the frames of an interpreter are.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
+    /// The address of `_PyRuntime`.
     runtime: u64,
-    /// `None` if the version is unknown.
-    layout: Option<PythonLayout>,
-    evaluation: EvaluationLoop,
+    layout: PythonLayout,
+}
+
+/// What is remembered of the functions and threads of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    functions: Functions,
+    /// By the kernel's thread id.
+    threads: FxHashMap<u64, ThreadStates>,
+}
+
+impl Cache {
+    /// Threads to remember before starting over.
+    const THREADS: usize = 4096;
 }
 
 impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
 
-    /// The interpreter of a process, by its `Py_Version`, and the addresses of `_PyRuntime` and of
-    /// the evaluation loop.
-    pub fn new(
-        version: u32,
-        runtime: u64,
-        evaluation: Vec<Range<u64>>,
-        memory: &mut impl Memory,
-    ) -> Self {
-        Self {
-            runtime,
-            layout: layout_of(version, runtime, memory),
-            evaluation: EvaluationLoop { code: evaluation },
-        }
+    /// That of a process, by its `Py_Version` and the address of `_PyRuntime`; `None` if the
+    /// version is unknown.
+    pub fn new(version: u32, runtime: u64, memory: &mut impl Memory) -> Option<Self> {
+        let layout = layout_of(version, runtime, memory)?;
+        Some(Self { runtime, layout })
     }
 
-    /// An interpreter of which only the evaluation loop is known.
-    pub(super) fn unknown(evaluation: Vec<Range<u64>>) -> Self {
-        Self {
-            runtime: 0,
-            layout: None,
-            evaluation: EvaluationLoop { code: evaluation },
-        }
-    }
-
-    /// Whether its frames can be read: whether its version is known.
-    pub fn is_readable(&self) -> bool {
-        self.layout.is_some()
-    }
-
-    /// Whether the evaluation loop is at this address.
-    pub fn evaluates_at(&self, address: u64) -> bool {
-        self.evaluation.contains(address)
-    }
-
-    /// The states of a thread, which usually are the `known` ones.
-    pub fn thread_states(
-        &self,
-        memory: &mut impl Memory,
-        thread: &PythonThread,
-        known: Option<ThreadStates>,
-    ) -> Option<ThreadStates> {
-        let layout = self.layout.as_ref()?;
-        let known = known.filter(|it| it.are_current(layout, self.runtime, memory));
-        known.or_else(|| ThreadStates::find(layout, self.runtime, memory, thread))
-    }
-
-    /// The frames of a thread, from its states; those with frames share the native stack.
+    /// The frames of the thread whose native stack this is.
     ///
     /// # Errors
     ///
-    /// The memory does not form a stack, or the version is unknown.
-    pub fn stack(
+    /// The memory does not form a stack.
+    pub(crate) fn stack(
+        &self,
+        memory: &mut impl Memory,
+        thread: InterpreterThread,
+        native: &NativeStack<'_>,
+        cache: &mut Cache,
+    ) -> Result<InterpretedStack, Unknown> {
+        if cache.threads.len() >= Cache::THREADS {
+            cache.threads.clear();
+        }
+        let (layout, runtime) = (&self.layout, self.runtime);
+        let known = cache.threads.remove(&thread.tid);
+        let known = known.filter(|it| it.are_current(layout, runtime, memory));
+        let find = || ThreadStates::find(layout, runtime, memory, thread, native.start);
+        let states = known.or_else(find);
+        let states = states.ok_or(Unknown::NoThread)?;
+        let stack = self.stack_of_states(memory, &states, native, &mut cache.functions);
+        // A new thread has the id of its parent in its state for a moment: states that lead to no
+        // stack are looked for again.
+        if stack.is_ok() {
+            cache.threads.insert(thread.tid, states);
+        }
+        stack
+    }
+
+    /// The frames of a thread, from its states; those with frames share the native stack.
+    fn stack_of_states(
         &self,
         memory: &mut impl Memory,
         states: &ThreadStates,
         native: &NativeStack<'_>,
         functions: &mut Functions,
     ) -> Result<InterpretedStack, Unknown> {
-        let layout = self.layout.as_ref().ok_or(Unknown::Version)?;
+        let layout = &self.layout;
         functions.begin();
         let stack = Self::assemble(layout, memory, states, native, functions);
         match functions.are_current(memory, layout) {
@@ -244,10 +241,9 @@ mod tests {
 
     const RUNTIME: u64 = 0x1000;
     const THREAD: u64 = 0x3000;
-    const THREAD_77: PythonThread = PythonThread {
+    const THREAD_77: InterpreterThread = InterpreterThread {
         tid: 77,
         is_main: true,
-        stack_pointer: 0x7000_0000,
     };
     const NATIVE: NativeStack<'_> = NativeStack {
         start: 0x7000_0000,
@@ -260,16 +256,13 @@ mod tests {
     fn interpreter(layout: PythonLayout) -> Interpreter {
         Interpreter {
             runtime: RUNTIME,
-            layout: Some(layout),
-            evaluation: EvaluationLoop { code: Vec::new() },
+            layout,
         }
     }
 
-    fn stack(memory: &mut Pages, functions: &mut Functions) -> Result<Vec<String>, Unknown> {
+    fn stack(memory: &mut Pages, cache: &mut Cache) -> Result<Vec<String>, Unknown> {
         let interpreter = interpreter(V3_12);
-        let states = interpreter.thread_states(memory, &THREAD_77, None);
-        let states = states.ok_or(Unknown::NoThread)?;
-        let stack = interpreter.stack(memory, &states, &NATIVE, functions)?;
+        let stack = interpreter.stack(memory, THREAD_77, &NATIVE, cache)?;
         let named = (0..stack.activations.len()).map(|number| {
             let frames = stack.of_activation(number).iter();
             let named = frames.map(|it| format!("{}:{:?}", it.function.name, it.line));
@@ -297,28 +290,28 @@ mod tests {
         let expected = ["A.g:Some(9)", "f:Some(8) f:Some(12)"];
         let expected = Ok(expected.map(String::from).into());
         let mut memory = program();
-        assert_eq!(stack(&mut memory, &mut Functions::default()), expected);
+        assert_eq!(stack(&mut memory, &mut Cache::default()), expected);
         // The reference to the code is one that 3.14 does not count.
         memory.word(0x8000, 0x1_0001);
-        assert_eq!(stack(&mut memory, &mut Functions::default()), expected);
+        assert_eq!(stack(&mut memory, &mut Cache::default()), expected);
     }
 
     #[test]
     fn another_function_at_the_same_address_is_seen() {
-        let (mut memory, mut functions) = (program(), Functions::default());
-        let first = |memory: &mut Pages, functions: &mut Functions| {
-            stack(memory, functions).map(|activations| activations[0].clone())
+        let (mut memory, mut cache) = (program(), Cache::default());
+        let first = |memory: &mut Pages, cache: &mut Cache| {
+            stack(memory, cache).map(|activations| activations[0].clone())
         };
-        assert_eq!(first(&mut memory, &mut functions), Ok("A.g:Some(9)".into()));
+        assert_eq!(first(&mut memory, &mut cache), Ok("A.g:Some(9)".into()));
         memory.text(0x1_0000 + 768, "B.h");
-        assert_eq!(first(&mut memory, &mut functions), Ok("B.h:Some(9)".into()));
+        assert_eq!(first(&mut memory, &mut cache), Ok("B.h:Some(9)".into()));
     }
 
     /// Applies a change to the program, after which there is no stack.
     fn check(change: impl FnOnce(&mut Pages), expected: Unknown) {
         let mut memory = program();
         change(&mut memory);
-        assert_eq!(stack(&mut memory, &mut Functions::default()), Err(expected));
+        assert_eq!(stack(&mut memory, &mut Cache::default()), Err(expected));
     }
 
     #[test]
@@ -363,7 +356,7 @@ mod tests {
         }
         memory.word(0x2_0000 + 768 + 16, 1 << 20);
         memory.word(0x2_0000 + 1024 + 16, 1 << 40);
-        let frames = stack(&mut memory, &mut Functions::default()).expect("a stack");
+        let frames = stack(&mut memory, &mut Cache::default()).expect("a stack");
         assert!(frames[1].len() < 1024, "{frames:?}");
     }
 
@@ -419,11 +412,8 @@ mod tests {
         let words = [1, 0x8000, 0x8000, 0x9000_u64];
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
         let check = |native: NativeStack<'_>, expected: Result<[u64; 2], Unknown>| {
-            let (mut memory, mut functions) = (old_program(), Functions::default());
-            let interpreter = interpreter(V3_8);
-            let states = interpreter.thread_states(&mut memory, &THREAD_77, None);
-            let states = states.expect("the main thread");
-            let stack = interpreter.stack(&mut memory, &states, &native, &mut functions);
+            let (mut memory, mut cache) = (old_program(), Cache::default());
+            let stack = interpreter(V3_8).stack(&mut memory, THREAD_77, &native, &mut cache);
             let lines =
                 |it: &InterpretedStack| it.frames.iter().map(|it| it.line).collect::<Vec<_>>();
             if let Ok(stack) = &stack {
@@ -453,25 +443,21 @@ mod tests {
 
     #[test]
     fn threads_are_distinguished_by_their_stacks() {
-        let check = |thread: PythonThread, expected: &[u64]| {
+        let check = |is_main, stack_pointer, expected: &[u64]| {
             let mut memory = old_program();
             memory.word(THREAD + 8, 0x4000);
             memory.word(0x4000 + 176, 0x7000_8000);
-            let states = interpreter(V3_8).thread_states(&mut memory, &thread, None);
+            let thread = InterpreterThread {
+                is_main,
+                ..THREAD_77
+            };
+            let states = ThreadStates::find(&V3_8, RUNTIME, &mut memory, thread, stack_pointer);
             let states = states.map_or_else(Vec::new, |it| it.addresses);
             assert_eq!(states, expected, "{thread:?}");
         };
-        check(THREAD_77, &[THREAD]);
-        let other = PythonThread {
-            is_main: false,
-            ..THREAD_77
-        };
-        check(other, &[0x4000]);
-        let none = PythonThread {
-            stack_pointer: 0x7fff_0000,
-            ..other
-        };
-        check(none, &[]);
+        check(true, 0x7000_0000, &[THREAD]);
+        check(false, 0x7000_0000, &[0x4000]);
+        check(false, 0x7fff_0000, &[]);
     }
 
     /// A thread that runs a second interpreter, which called nothing in the first one.
@@ -486,13 +472,13 @@ mod tests {
         memory.code(0x3_0000, "h");
         memory.frame(0xa000, 0x3_0000, 0x6fff_0000, 1);
         memory.entry_frame(0x6fff_0000, 0);
-        let frames = stack(&mut memory, &mut Functions::default());
+        let frames = stack(&mut memory, &mut Cache::default());
         let expected = ["h:Some(8)", "A.g:Some(9)", "f:Some(8) f:Some(12)"];
         assert_eq!(frames, Ok(expected.map(String::from).into()));
         // It called back, or appears to have.
         memory.entry_frame(0x7000_0800, 0);
         memory.word(0xa000 + 8, 0x7000_0800);
-        let frames = stack(&mut memory, &mut Functions::default());
+        let frames = stack(&mut memory, &mut Cache::default());
         assert_eq!(frames, Err(Unknown::Inconsistent));
     }
 }

@@ -3,30 +3,28 @@
 use std::ops::Range;
 
 use super::frames::Interpreter;
-use crate::elf::{self, Elf, Segments};
+use crate::elf::Elf;
 use crate::{Memory, function_parts};
 
-/// A file that contains an interpreter: an executable or libpython.
+/// What a file says of its interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
-pub struct Library {
+pub(crate) struct Library {
     /// The value of `Py_Version`: major, minor, micro version and more, a byte each. `None` if its
     /// frames cannot be read.
     version: Option<u32>,
     /// The address of `_PyRuntime` in the file's own address space.
     runtime: Option<u64>,
-    /// The addresses of the evaluation loop.
-    evaluation: Vec<Range<u64>>,
-    segments: Segments,
 }
 
 impl Library {
     /// Whether a file of this name may contain one: `python3.12`, `libpython3.12.so.1.0`.
-    pub fn is_named(name: &str) -> bool {
+    pub(crate) fn is_named(name: &str) -> bool {
         name.starts_with("python") || name.starts_with("libpython")
     }
 
-    /// Reads the symbol tables of a file; `None` if it contains no interpreter.
-    pub(crate) fn read(elf: &Elf<'_>) -> Option<Self> {
+    /// Reads the symbol tables of a file, and the addresses of the evaluation loop; `None` if it
+    /// contains no interpreter.
+    pub(crate) fn read(elf: &Elf<'_>) -> Option<(Self, Vec<Range<u64>>)> {
         let (mut runtime, mut version, mut evaluation) = (None, None, Vec::new());
         let mut oldest = None;
         let mut before_3_6 = Vec::new();
@@ -45,13 +43,11 @@ impl Library {
             name => oldest = oldest.max(since(name)),
         });
         if evaluation.is_empty() {
-            let is_interpreter = !before_3_6.is_empty();
-            return is_interpreter.then(|| Self {
+            let unknown = Self {
                 version: None,
                 runtime: None,
-                evaluation: before_3_6,
-                segments: elf.mapped(),
-            });
+            };
+            return (!before_3_6.is_empty()).then_some((unknown, before_3_6));
         }
         let evaluation = function_parts::with_unnamed(elf, evaluation);
         let version = version.and_then(|address| {
@@ -62,29 +58,13 @@ impl Library {
         let version = version
             .or(oldest)
             .filter(|_| function_parts::dispatch(elf, &evaluation));
-        Some(Self {
-            version,
-            runtime,
-            evaluation,
-            segments: elf.mapped(),
-        })
+        Some((Self { version, runtime }, evaluation))
     }
 
-    /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
-    /// `start`; `None` if that is not part of it.
-    pub fn at(
-        &self,
-        start: u64,
-        file_offset: u64,
-        memory: &mut impl Memory,
-    ) -> Option<Interpreter> {
-        let bias = self.segments.bias(start, file_offset)?;
-        let evaluation = elf::moved(&self.evaluation, bias);
-        let (Some(version), Some(runtime)) = (self.version, self.runtime) else {
-            return Some(Interpreter::unknown(evaluation));
-        };
-        let runtime = bias.wrapping_add(runtime);
-        Some(Interpreter::new(version, runtime, evaluation, memory))
+    /// The interpreter of a process that has the file mapped this far from its own addresses;
+    /// `None` if its frames cannot be read.
+    pub(crate) fn at(&self, bias: u64, memory: &mut impl Memory) -> Option<Interpreter> {
+        Interpreter::new(self.version?, bias.wrapping_add(self.runtime?), memory)
     }
 }
 

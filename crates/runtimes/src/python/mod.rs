@@ -26,7 +26,6 @@ mod published;
 mod threads;
 mod versions;
 
-pub use code::Functions;
+pub(crate) use frames::Cache;
 pub use frames::Interpreter;
-pub use library::Library;
-pub use threads::{PythonThread, ThreadStates};
+pub(crate) use library::Library;

@@ -3,22 +3,12 @@
 use crate::Memory;
 
 use super::layout::{PythonLayout, ThreadId};
+use crate::native::InterpreterThread;
 use crate::read::word;
-
-/// A thread of a process that runs Python.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PythonThread {
-    /// The kernel's thread id.
-    pub tid: u64,
-    /// Whether it is the process's main thread.
-    pub is_main: bool,
-    /// Its stack pointer.
-    pub stack_pointer: u64,
-}
 
 /// The states of a thread: one for each interpreter that it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ThreadStates {
+pub(super) struct ThreadStates {
     /// The id that they store.
     id: u64,
     /// The interpreter, if there is only one.
@@ -36,7 +26,8 @@ impl ThreadStates {
         layout: &PythonLayout,
         runtime: u64,
         memory: &mut impl Memory,
-        thread: &PythonThread,
+        thread: InterpreterThread,
+        stack_pointer: u64,
     ) -> Option<Self> {
         let (mut interpreters, mut found) = (0, Vec::new());
         let newest = word(memory, runtime.checked_add(layout.interpreters.into())?)?;
@@ -61,7 +52,7 @@ impl ThreadStates {
             // libpthread has the thread's descriptor right above its stack.
             ThreadId::Pthread { .. } => {
                 let ids = found.iter().map(|&(_, id)| id);
-                ids.filter(|&id| id > thread.stack_pointer).min()?
+                ids.filter(|&id| id > stack_pointer).min()?
             }
         };
         let own = found.iter().filter(|&&(_, of)| of == id);

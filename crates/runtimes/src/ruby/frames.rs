@@ -1,6 +1,5 @@
 //! The frames of a thread.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::functions::Functions;
@@ -12,56 +11,41 @@ use crate::native::NativeStack;
 use crate::read::{Block, word_at};
 use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
 
-/// An interpreter in a process.
+/// Where the frames of an interpreter are.
 #[derive(Clone, Debug)]
 pub struct Interpreter {
-    /// The address of `ruby_current_vm_ptr`; `None` if its frames cannot be read.
-    vm: Option<u64>,
-    evaluation: EvaluationLoop,
+    /// The address of `ruby_current_vm_ptr`.
+    vm: u64,
 }
 
 impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
 
-    /// The interpreter of a process, by the address of `ruby_current_vm_ptr` if its version is
-    /// known, and those of the code of `rb_vm_exec`.
-    pub fn new(vm: Option<u64>, evaluation: Vec<Range<u64>>) -> Self {
-        Self {
-            vm,
-            evaluation: EvaluationLoop { code: evaluation },
-        }
-    }
-
-    /// Whether its frames can be read: whether its version is known.
-    pub fn is_readable(&self) -> bool {
-        self.vm.is_some()
-    }
-
-    /// Whether the evaluation loop is at this address.
-    pub fn evaluates_at(&self, address: u64) -> bool {
-        self.evaluation.contains(address)
+    /// That of a process, by the address of `ruby_current_vm_ptr`.
+    pub fn new(vm: u64) -> Self {
+        Self { vm }
     }
 
     /// The frames of the thread whose native stack this is.
     ///
     /// # Errors
     ///
-    /// The memory does not form a stack, or the version is unknown.
-    pub fn stack(
+    /// The memory does not form a stack.
+    pub(crate) fn stack(
         &self,
         memory: &mut impl Memory,
+        evaluation: &EvaluationLoop,
         native: &NativeStack<'_>,
         functions: &mut Functions,
     ) -> Result<InterpretedStack, Unknown> {
-        let vm = self.vm.ok_or(Unknown::Version)?;
-        let context = Context::of_thread(memory, vm, native.start);
+        let context = Context::of_thread(memory, self.vm, native.start);
         let context = context.ok_or(Unknown::NoThread)?;
         let frames = frames(memory, &context)?;
         let of_frames = frames.iter().map(|frame| frame.iseq);
         let read = functions.0.read(memory, &(), of_frames);
         read.ok_or(Unknown::Inconsistent)?;
-        let mut anchor = self.evaluation.innermost_frame(native);
+        let mut anchor = evaluation.innermost_frame(native);
         let mut stack = InterpretedStack::default();
         for frame in &frames {
             let code = functions.0.get(frame.iseq).ok_or(Unknown::Inconsistent)?;
@@ -122,6 +106,8 @@ fn frames(memory: &mut impl Memory, context: &Context) -> Result<Vec<Frame>, Unk
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::testing::Pages;
 
@@ -213,7 +199,8 @@ mod tests {
 
     /// Functions and lines of each activation.
     fn read(memory: &mut Pages, functions: &mut Functions) -> Result<Vec<String>, Unknown> {
-        let interpreter = Interpreter::new(Some(VM), vec![LOOP]);
+        let interpreter = Interpreter::new(VM);
+        let evaluation = EvaluationLoop { code: vec![LOOP] };
         let words = [1, LOOP.start + 5_u64];
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
         let native = NativeStack {
@@ -223,7 +210,7 @@ mod tests {
             registers: &[],
             instruction_pointer: None,
         };
-        let stack = interpreter.stack(memory, &native, functions)?;
+        let stack = interpreter.stack(memory, &evaluation, &native, functions)?;
         assert_eq!(stack.activations[0].anchor, STACK_START - 56);
         let name = |it: &InterpretedFrame| {
             assert_eq!(it.function.file, "/x/y.rb");
@@ -290,11 +277,5 @@ mod tests {
             |it| it.control_frame(3, 0x4_0000, METHOD),
             Unknown::Inconsistent,
         );
-    }
-
-    #[test]
-    fn other_versions_are_unknown() {
-        let interpreter = Interpreter::new(None, vec![LOOP]);
-        assert!(!interpreter.is_readable() && interpreter.evaluates_at(LOOP.start));
     }
 }

@@ -4,29 +4,27 @@ use std::ops::Range;
 
 use super::frames::Interpreter;
 use super::layout::VERSION;
-use crate::elf::{self, Elf, Segments};
+use crate::elf::Elf;
 use crate::function_parts;
 
-/// A file that contains an interpreter: libruby, or an executable without it.
+/// What a file says of its interpreter: libruby, or an executable without it.
 #[derive(Clone, Debug)]
-pub struct Library {
+pub(crate) struct Library {
     /// The address of `ruby_current_vm_ptr` in the file's own address space; `None` if the version
     /// is unknown.
     vm: Option<u64>,
-    /// The addresses of the function that runs the evaluation loop; of all code if that has no
-    /// symbol, as from 3.3 on.
-    evaluation: Vec<Range<u64>>,
-    segments: Segments,
 }
 
 impl Library {
     /// Whether a file of this name may contain one: `libruby-3.1.so.3.1.2`, `ruby3.1`.
-    pub fn is_named(name: &str) -> bool {
+    pub(crate) fn is_named(name: &str) -> bool {
         name.starts_with("libruby") || name.starts_with("ruby")
     }
 
-    /// Reads the symbol tables of a file; `None` if it contains no interpreter.
-    pub(crate) fn read(elf: &Elf<'_>) -> Option<Self> {
+    /// Reads the symbol tables of a file, and the addresses of the function that runs the
+    /// evaluation loop; of all code if that has no symbol, as from 3.3 on. `None` if it contains
+    /// no interpreter.
+    pub(crate) fn read(elf: &Elf<'_>) -> Option<(Self, Vec<Range<u64>>)> {
         let (mut vm, mut version, mut evaluation) = (None, None, Vec::new());
         elf.symbols(|name, range| match name {
             b"ruby_current_vm_ptr" => vm = Some(range.start),
@@ -42,26 +40,16 @@ impl Library {
             version.filter(|version| !is_known(version))?;
             let (start, code) = elf.section(".text")?;
             let all = start..start.checked_add(code.len() as u64)?;
-            return Some(Self {
-                vm: None,
-                evaluation: [all].into(),
-                segments: elf.mapped(),
-            });
+            return Some((Self { vm: None }, [all].into()));
         }
-        Some(Self {
-            vm: vm.filter(|_| version.is_some_and(is_known)),
-            evaluation: function_parts::with_unnamed(elf, evaluation),
-            segments: elf.mapped(),
-        })
+        let vm = vm.filter(|_| version.is_some_and(is_known));
+        Some((Self { vm }, function_parts::with_unnamed(elf, evaluation)))
     }
 
-    /// The interpreter of a process that has the file's bytes from `file_offset` on mapped at
-    /// `start`; `None` if that is not part of it.
-    pub fn at(&self, start: u64, file_offset: u64) -> Option<Interpreter> {
-        let bias = self.segments.bias(start, file_offset)?;
-        let vm = self.vm.map(|vm| bias.wrapping_add(vm));
-        let evaluation = elf::moved(&self.evaluation, bias);
-        Some(Interpreter::new(vm, evaluation))
+    /// The interpreter of a process that has the file mapped this far from its own addresses;
+    /// `None` if its frames cannot be read.
+    pub(crate) fn at(&self, bias: u64) -> Option<Interpreter> {
+        Some(Interpreter::new(bias.wrapping_add(self.vm?)))
     }
 }
 
@@ -88,7 +76,7 @@ mod tests {
     }
 
     /// A library of this version that exports nothing of the loop.
-    fn read(version: &str) -> Option<Library> {
+    fn read(version: &str) -> Option<(Library, Vec<Range<u64>>)> {
         let directory = tempfile::tempdir().unwrap();
         let library = directory.path().join("libruby.so");
         let source = directory.path().join("ruby.c");
@@ -105,9 +93,9 @@ mod tests {
 
     #[test]
     fn unknown_versions_may_hide_their_loop() {
-        let library = read("3, 3").expect("an interpreter");
+        let (library, evaluation) = read("3, 3").expect("an interpreter");
         assert_eq!(library.vm, None);
-        assert!(!library.evaluation[0].is_empty());
+        assert!(!evaluation[0].is_empty());
         assert!(read("3, 1").is_none());
     }
 }

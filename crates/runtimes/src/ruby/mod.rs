@@ -22,4 +22,4 @@ mod threads;
 
 pub use frames::Interpreter;
 pub use functions::Functions;
-pub use library::Library;
+pub(crate) use library::Library;

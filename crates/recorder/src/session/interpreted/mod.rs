@@ -15,7 +15,7 @@ use prof_model::{
     StackNote,
 };
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
-use prof_runtimes::{Function, InterpretedFrame, InterpretedStack, Interpreter, Library};
+use prof_runtimes::{Function, InterpretedFrame, InterpretedStack, Interpreter, Language, Library};
 use prof_unwinder::{FRAME_LIMIT, Target};
 
 use crate::live::interpreted::{InterpreterReader, SinceSample};
@@ -269,10 +269,10 @@ fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNo
 }
 
 fn language(interpreter: &Interpreter) -> InterpretedLanguage {
-    match interpreter {
-        Interpreter::Python(_) => InterpretedLanguage::Python,
-        Interpreter::Php(_) => InterpretedLanguage::Php,
-        Interpreter::Ruby(_) => InterpretedLanguage::Ruby,
+    match interpreter.language {
+        Language::Python(_) => InterpretedLanguage::Python,
+        Language::Php(_) => InterpretedLanguage::Php,
+        Language::Ruby(_) => InterpretedLanguage::Ruby,
     }
 }
 
