@@ -43,20 +43,12 @@ impl<'d> Elf<'d> {
 
     /// What is mapped of the file.
     pub(crate) fn mapped(&self) -> Segments {
-        Segments(self.segments().collect())
-    }
-
-    /// File offset, length and address of each segment.
-    fn segments(&self) -> impl Iterator<Item = (u64, u64, u64)> {
-        self.file.segments().map(|segment| {
-            let (start, length) = segment.file_range();
-            (start, length, segment.address())
-        })
+        Segments::of(&self.file)
     }
 
     /// The bytes at an address range, up to the end of their segment.
     pub(crate) fn at(&self, range: Range<u64>) -> Option<&'d [u8]> {
-        let (offset, length) = self.segments().find_map(|(start, length, address)| {
+        let (offset, length) = segments_of(&self.file).find_map(|(start, length, address)| {
             let at = range.start.checked_sub(address).filter(|&at| at < length)?;
             let wanted = range.end.saturating_sub(range.start);
             Some((start.checked_add(at)?, wanted.min(length - at)))
@@ -76,6 +68,10 @@ impl<'d> Elf<'d> {
 pub(crate) struct Segments(Vec<(u64, u64, u64)>);
 
 impl Segments {
+    pub(crate) fn of<'d>(file: &File<'d, Bytes<'d>>) -> Self {
+        Self(segments_of(file).collect())
+    }
+
     /// What is to be added to the file's own addresses where its bytes from `file_offset` on are
     /// mapped at `start`; `None` if that is no part of it.
     pub(crate) fn bias(&self, start: u64, file_offset: u64) -> Option<u64> {
@@ -86,6 +82,14 @@ impl Segments {
         let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
         Some(start.wrapping_sub(mapped))
     }
+}
+
+/// File offset, length and address of each segment.
+fn segments_of<'d>(file: &File<'d, Bytes<'d>>) -> impl Iterator<Item = (u64, u64, u64)> {
+    file.segments().map(|segment| {
+        let (start, length) = segment.file_range();
+        (start, length, segment.address())
+    })
 }
 
 /// `ranges`, with `bias` added.

@@ -2,18 +2,18 @@
 
 use std::fs::File;
 
-use object::{Object, ObjectSegment, ObjectSymbol, ReadCache};
+use object::{Object, ObjectSymbol, ReadCache};
 
 use super::HotSpot;
 use crate::Memory;
+use crate::elf::Segments;
 
 /// The file that contains the virtual machine.
 #[derive(Clone, Debug)]
 pub struct Library {
     /// The addresses of its tables' symbols in the file's own address space.
     symbols: Vec<(String, u64)>,
-    /// Start, length and address of the segments mapped from the file.
-    segments: Vec<(u64, u64, u64)>,
+    segments: Segments,
 }
 
 impl Library {
@@ -39,26 +39,16 @@ impl Library {
             is_table.then(|| (name.to_owned(), symbol.address()))
         });
         let symbols: Vec<_> = symbols.take(Self::SYMBOLS).collect();
-        let segments = elf.segments().map(|segment| {
-            let (start, length) = segment.file_range();
-            (start, length, segment.address())
-        });
         (!symbols.is_empty()).then(|| Self {
             symbols,
-            segments: segments.collect(),
+            segments: Segments::of(&elf),
         })
     }
 
     /// The virtual machine of a process that has the file's bytes from `file_offset` on mapped at
     /// `start`; `None` if its tables lack something, perhaps because it has just started.
     pub fn at(&self, start: u64, file_offset: u64, memory: &mut impl Memory) -> Option<HotSpot> {
-        const PAGE: u64 = 4096;
-        let mut segments = self.segments.iter();
-        let &(offset, _, address) = segments.find(|&&(offset, length, _)| {
-            (offset & !(PAGE - 1)..offset.saturating_add(length)).contains(&file_offset)
-        })?;
-        let mapped = address.wrapping_add(file_offset.wrapping_sub(offset));
-        let bias = start.wrapping_sub(mapped);
+        let bias = self.segments.bias(start, file_offset)?;
         let symbols = self.symbols.iter();
         let symbols = symbols.map(|(name, at)| (&**name, at.wrapping_add(bias)));
         HotSpot::new(&symbols.collect::<Vec<_>>(), memory)
