@@ -115,7 +115,7 @@ impl Unwinder {
         match find_rule(&mut code, &Frame::sampled(registers, layout), &place).rule {
             Rule::Compact(rule) if rule.cfa_register == layout.frame_pointer => Some(true),
             // Go keeps frame pointers, and its CFI does not use them.
-            Rule::Compact(rule) if code.has_go_tables(place.module).is_some() => {
+            Rule::Compact(rule) if code.is_go(place.module) => {
                 let at = place.code_address(address.0);
                 let function = code.function(at)?;
                 let mut read = code.reader(place.module);

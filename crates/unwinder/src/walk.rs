@@ -139,11 +139,13 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
 /// The end of a stack in this code, which may be Go's: its compiler makes tables for all that is
 /// not C.
 fn in_go(step: &mut Step<'_, '_>, place: &CodeMapping, end: StackEnd) -> StackEnd {
-    let is_without_rule = matches!(end, StackEnd::NoUnwindInfo | StackEnd::FramePointersEnded);
-    let has_tables = is_without_rule.then(|| step.code.has_go_tables(place.module));
-    match has_tables.flatten() {
-        Some(true) => StackEnd::CalledFromGo,
-        Some(false) => StackEnd::GoWithoutTables,
+    if !matches!(end, StackEnd::NoUnwindInfo | StackEnd::FramePointersEnded) {
+        return end;
+    }
+    let tables = step.code.known.modules.get(place.module);
+    match tables.filter(|tables| tables.is_go) {
+        Some(tables) if tables.lacks_debug_frame() => StackEnd::GoWithoutTables,
+        Some(_) => StackEnd::CalledFromGo,
         None => end,
     }
 }

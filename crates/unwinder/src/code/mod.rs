@@ -144,8 +144,9 @@ impl<'w> ProcessCode<'w> {
         tables.map_or(0, |tables| tables.entry)
     }
 
-    /// Of a Go program: whether it has the tables that Go's compiler makes.
-    pub(crate) fn has_go_tables(&mut self, module: ModuleId) -> Option<bool> {
-        self.known.modules.get(module)?.has_go_tables()
+    /// Whether a module is a Go program.
+    pub(crate) fn is_go(&mut self, module: ModuleId) -> bool {
+        let tables = self.known.modules.get(module);
+        tables.is_some_and(|tables| tables.is_go)
     }
 }

@@ -57,7 +57,8 @@ pub(crate) struct ModuleTables {
     pub(crate) entry: u64,
     /// The code that greenlets start with.
     greenlet_starts: Vec<Range<u64>>,
-    is_go: bool,
+    /// Whether it is a Go program.
+    pub(crate) is_go: bool,
 }
 
 #[derive(Debug)]
@@ -143,10 +144,9 @@ impl ModuleTables {
         }
     }
 
-    /// Of a Go program: whether it has the tables that Go's compiler makes.
-    pub(crate) fn has_go_tables(&self) -> Option<bool> {
-        let has_none = matches!(self.debug_frame, DebugFrame::Read(None));
-        self.is_go.then_some(!has_none)
+    /// Whether the `.debug_frame` section was looked for in vain.
+    pub(crate) fn lacks_debug_frame(&self) -> bool {
+        matches!(self.debug_frame, DebugFrame::Read(None))
     }
 
     /// Whether a greenlet starts with the code at this address: it has no caller.

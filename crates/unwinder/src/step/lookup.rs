@@ -101,7 +101,7 @@ fn create_rule(
 /// The rule for a frame of a Go program where its CFI does not lead to the caller.
 fn go_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, returned_to: u64) -> Option<Rule> {
     // Other programs have no such places, and reading code takes longer than finding CFI.
-    code.has_go_tables(place.module)?;
+    code.is_go(place.module).then_some(())?;
     if starts_goroutine(code, place, returned_to) {
         return Some(Rule::ProgramEntry);
     }
