@@ -61,6 +61,22 @@ impl<'a> Cursor<'a> {
         self.since(start)
     }
 
+    /// Reads a text in quotes, if a quote comes next.
+    pub(super) fn quoted(&mut self) -> Result<Option<&'a str>, Located> {
+        let start = self.at;
+        let Some(quote) = ["'", "\""].into_iter().find(|quote| self.eat(quote)) else {
+            return Ok(None);
+        };
+        let text = self.take_while(|c| !quote.starts_with(c));
+        match self.eat(quote) {
+            true => Ok(Some(text)),
+            false => {
+                let expected = "a closing quote";
+                Err(self.from(start, Problem::Expected { expected }))
+            }
+        }
+    }
+
     pub(super) fn skip_spaces(&mut self) {
         self.take_while(char::is_whitespace);
     }

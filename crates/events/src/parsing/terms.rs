@@ -114,20 +114,8 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>) -> Result<Vec<Term<'a>>, Located
 }
 
 fn read_value<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, Located> {
-    for quote in ["'", "\""] {
-        let start = cursor.at();
-        if cursor.eat(quote) {
-            let value = cursor.take_while(|c| !quote.starts_with(c));
-            return match cursor.eat(quote) {
-                true => Ok(value),
-                false => Err(cursor.from(
-                    start,
-                    Problem::Expected {
-                        expected: "a closing quote",
-                    },
-                )),
-            };
-        }
+    if let Some(value) = cursor.quoted()? {
+        return Ok(value);
     }
     let value = cursor.take_while(|c| !matches!(c, ',' | '/' | '}'));
     match value {

@@ -26,7 +26,7 @@ pub(super) fn read(
     at_return: bool,
 ) -> Result<Meaning, Located> {
     let file_start = cursor.at();
-    let file = match quoted(cursor)? {
+    let file = match cursor.quoted()? {
         Some(file) => file,
         None => cursor.take_while(|c| !matches!(c, ':' | ',')),
     };
@@ -41,7 +41,7 @@ pub(super) fn read(
         return Err(cursor.here(Problem::Expected { expected }));
     }
     let start = cursor.at();
-    let typed = match quoted(cursor)? {
+    let typed = match cursor.quoted()? {
         Some(symbol) => symbol,
         None => function(cursor),
     };
@@ -87,25 +87,6 @@ pub(super) fn read(
         Family::Uprobe
     };
     Ok(Meaning::new(family, encoding))
-}
-
-fn quoted<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a str>, Located> {
-    for quote in ["'", "\""] {
-        let start = cursor.at();
-        if cursor.eat(quote) {
-            let text = cursor.take_while(|c| !quote.starts_with(c));
-            return match cursor.eat(quote) {
-                true => Ok(Some(text)),
-                false => Err(cursor.from(
-                    start,
-                    Problem::Expected {
-                        expected: "a closing quote",
-                    },
-                )),
-            };
-        }
-    }
-    Ok(None)
 }
 
 /// A function's name: it may hold `::` and anything in brackets, as in `<T as Trait>::f`,
