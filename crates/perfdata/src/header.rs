@@ -45,6 +45,17 @@ impl RecordHeader {
         [k0, k1, k2, k3, m0, m1, s0, s1]
     }
 
+    /// Appends a record of this type.
+    pub(crate) fn put(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
+        let header = Self {
+            kind,
+            misc: 0,
+            size: (Self::SIZE + body.len()) as u16,
+        };
+        out.extend(header.to_bytes());
+        out.extend(body);
+    }
+
     pub(crate) fn short(self, record: &[u8]) -> RecordError {
         RecordError::Short {
             kind: self.kind,

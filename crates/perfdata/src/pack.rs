@@ -83,16 +83,9 @@ impl Packer {
 }
 
 fn put(out: &mut Vec<u8>, body: &[u8]) {
-    if body.is_empty() {
-        return;
+    if !body.is_empty() {
+        RecordHeader::put(out, record_type::COMPRESSED, body);
     }
-    let header = RecordHeader {
-        kind: record_type::COMPRESSED,
-        misc: 0,
-        size: (RecordHeader::SIZE + body.len()) as u16,
-    };
-    out.extend(header.to_bytes());
-    out.extend(body);
 }
 
 fn failed(code: usize) -> io::Error {

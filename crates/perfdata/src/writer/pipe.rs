@@ -17,7 +17,7 @@ pub(crate) fn start(features: &Features, events: &[EventDescription]) -> Vec<u8>
         // Ids that do not fit in a record are dropped: readers assign such samples to the first
         // event.
         body.truncate(LONGEST / 8 * 8);
-        record(&mut out, record_type::HEADER_ATTR, &body);
+        RecordHeader::put(&mut out, record_type::HEADER_ATTR, &body);
     }
     for (number, content) in features::write::sections(features, events) {
         if number != feature::BUILD_ID {
@@ -83,19 +83,9 @@ fn put(out: &mut Vec<u8>, kind: u32, words: &[u64], content: &[u8]) {
     // Records are multiples of 8 bytes.
     body.resize(body.len().next_multiple_of(8), 0);
     if body.len() <= LONGEST {
-        record(out, kind, &body);
+        RecordHeader::put(out, kind, &body);
     }
 }
 
 /// The most bytes of a record after its header.
 const LONGEST: usize = u16::MAX as usize - RecordHeader::SIZE;
-
-fn record(out: &mut Vec<u8>, kind: u32, body: &[u8]) {
-    let header = RecordHeader {
-        kind,
-        misc: 0,
-        size: (RecordHeader::SIZE + body.len()) as u16,
-    };
-    out.extend(header.to_bytes());
-    out.extend(body);
-}
