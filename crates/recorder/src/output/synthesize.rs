@@ -21,21 +21,22 @@ use prof_procfs::{MapsEntry, Task, kernel};
 /// kernel, too, and a duplicate does no harm. A process that has ended yields nothing.
 pub(crate) fn process(pid: Pid, ids: &mut BuildIds, each: &mut dyn FnMut(&Record<'_>)) {
     if pid == 0 {
-        each(&named(0, 0, b"swapper"));
+        each(&name(0, 0, b"swapper"));
     }
     let threads = Task::of(pid).threads().unwrap_or_default();
     for &tid in &threads {
-        each(&named(pid, tid, &Task::thread(pid, tid).name()));
+        each(&name(pid, tid, &Task::thread(pid, tid).name()));
     }
     // The name of a process is that of its main thread, even if only others still run.
     if !threads.is_empty() && !threads.contains(&pid) {
-        each(&named(pid, pid, &Task::of(pid).name()));
+        each(&name(pid, pid, &Task::of(pid).name()));
         each(&exited(pid));
     }
     mappings(pid, ids, |_| true, each);
 }
 
-fn named(pid: Pid, tid: Tid, name: &[u8]) -> Record<'_> {
+/// The COMM record of a thread.
+pub(crate) fn name(pid: Pid, tid: Tid, name: &[u8]) -> Record<'_> {
     Record::Comm(Comm {
         stamp: Stamp::default(),
         pid,
@@ -95,7 +96,7 @@ pub(crate) fn mappings(
 
 /// The COMM record of a command that has not called `exec` yet.
 pub(crate) fn held_command(pid: Pid) -> Record<'static> {
-    named(pid, pid, b"prof-exec")
+    name(pid, pid, b"prof-exec")
 }
 
 /// The record that the kernel writes for this mapping.

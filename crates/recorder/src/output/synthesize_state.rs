@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 
 use prof_model::{Mapping, Module, ModuleKind, Modules, Pid, Process, Processes};
-use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
+use prof_perfdata::{CpuMode, Mmap, Record, Stamp};
+
+use crate::output::synthesize;
 
 /// Passes MMAP2 records of the kernel, then COMM and MMAP2 records of all processes to `each`.
 pub(crate) fn synthesize_state(
@@ -19,13 +21,7 @@ pub(crate) fn synthesize_state(
         tids.sort_unstable();
         for tid in tids {
             if let Some(name) = process.name(pid, tid) {
-                each(&Record::Comm(Comm {
-                    stamp: Stamp::default(),
-                    pid,
-                    tid,
-                    exec: false,
-                    name: OsStr::new(&**name),
-                }));
+                each(&synthesize::name(pid, tid, name.as_bytes()));
             }
         }
         for mapping in process.space().iter() {
