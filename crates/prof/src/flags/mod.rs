@@ -34,9 +34,7 @@ pub(crate) use diff::{DiffFlags, GrowthLimit};
 pub(crate) use doctor::DoctorFlags;
 pub(crate) use list::ListFlags;
 pub(crate) use quantity::CpuList;
-pub(crate) use record::{
-    AllocFlag, CallGraphFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags,
-};
+pub(crate) use record::{AllocFlag, EveryFlag, RateFlag, RecordFlags, SamplerFlag, SamplingFlags};
 pub(crate) use report::{FileFlags, OutputFlags, ReportFlags, ScriptFlags, TextFlags};
 pub(crate) use schedule::{ControlFlag, DelayFlag, ScheduleFlags};
 pub(crate) use sort::Rows;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
+use prof_events::CallGraph;
 
 use super::complete;
 use super::quantity::{parse_bytes, parse_duration, parse_period};
@@ -91,8 +92,8 @@ pub(crate) struct SamplingFlags {
     /// How to find callers: dwarf[,BYTES] copies BYTES of each stack and unwinds it; fp has the
     /// kernel follow frame pointers; lbr reads the branch records of the CPU (about 30 calls; dwarf
     /// where it has none); none
-    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
-    pub call_graph: CallGraphFlag,
+    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = parse_call_graph)]
+    pub call_graph: CallGraph,
 
     /// Accepted for perf's sake: call graphs are recorded anyway
     #[arg(short = 'g', hide = true)]
@@ -219,52 +220,33 @@ pub(crate) enum SamplerFlag {
 }
 
 /// `--call-graph dwarf[,BYTES]|fp|lbr|none`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallGraphFlag {
-    /// Copy registers and stack, and unwind with the programs' unwind tables.
-    Dwarf {
-        /// Bytes of stack to copy; `None`: as much as fits.
-        dump: Option<u32>,
-    },
-    /// Let the kernel follow frame pointers.
-    FramePointers,
-    /// The CPU records calls.
-    LastBranches,
-    /// Addresses only.
-    None,
+pub(super) fn parse_call_graph(text: &str) -> Result<CallGraph, String> {
+    let (means, bytes) = match text.split_once(',') {
+        Some((means, bytes)) => (means, Some(bytes)),
+        None => (text, None),
+    };
+    match (means, bytes) {
+        ("dwarf", None) => Ok(CallGraph::Dwarf { dump: None }),
+        ("dwarf", Some(bytes)) => Ok(CallGraph::Dwarf {
+            dump: Some(parse_dump(bytes)?),
+        }),
+        ("fp", None) => Ok(CallGraph::FramePointers),
+        ("none" | "no", None) => Ok(CallGraph::None),
+        ("lbr", None) => Ok(CallGraph::LastBranches),
+        _ => Err("write dwarf, dwarf,BYTES, fp, lbr or none".into()),
+    }
 }
 
-impl CallGraphFlag {
+fn parse_dump(bytes: &str) -> Result<u32, String> {
     /// The largest multiple of 8 that fits the 16 bits of a record's size field.
     const MAX_DUMP: u64 = 65_528;
-
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let (backend, bytes) = match text.split_once(',') {
-            Some((backend, bytes)) => (backend, Some(bytes)),
-            None => (text, None),
-        };
-        match (backend, bytes) {
-            ("dwarf", None) => Ok(Self::Dwarf { dump: None }),
-            ("dwarf", Some(bytes)) => Self::parse_dump(bytes),
-            ("fp", None) => Ok(Self::FramePointers),
-            ("none" | "no", None) => Ok(Self::None),
-            ("lbr", None) => Ok(Self::LastBranches),
-            _ => Err("write dwarf, dwarf,BYTES, fp, lbr or none".into()),
-        }
-    }
-
-    fn parse_dump(bytes: &str) -> Result<Self, String> {
-        match parse_bytes(bytes)?.next_multiple_of(8) {
-            0 => Err("a stack dump needs at least 8 bytes".into()),
-            // Users who type 64K mean the maximum.
-            bytes if bytes <= 65_536 => Ok(Self::Dwarf {
-                dump: Some(bytes.min(Self::MAX_DUMP) as u32),
-            }),
-            _ => Err(format!(
-                "the kernel copies at most {} bytes of stack",
-                Self::MAX_DUMP
-            )),
-        }
+    match parse_bytes(bytes)?.next_multiple_of(8) {
+        0 => Err("a stack dump needs at least 8 bytes".into()),
+        // Users who type 64K mean the maximum.
+        bytes if bytes <= 65_536 => Ok(bytes.min(MAX_DUMP) as u32),
+        _ => Err(format!(
+            "the kernel copies at most {MAX_DUMP} bytes of stack"
+        )),
     }
 }
 
@@ -288,7 +270,7 @@ mod tests {
 
     #[test]
     fn call_graphs() {
-        let dwarf = |dump| Some(CallGraphFlag::Dwarf { dump });
+        let dwarf = |dump| Some(CallGraph::Dwarf { dump });
         let cases = [
             ("dwarf", dwarf(None)),
             ("dwarf,8192", dwarf(Some(8192))),
@@ -297,15 +279,15 @@ mod tests {
             ("dwarf,65K", None),
             ("dwarf,0", None),
             ("dwarf,", None),
-            ("fp", Some(CallGraphFlag::FramePointers)),
+            ("fp", Some(CallGraph::FramePointers)),
             ("fp,8", None),
-            ("none", Some(CallGraphFlag::None)),
-            ("lbr", Some(CallGraphFlag::LastBranches)),
+            ("none", Some(CallGraph::None)),
+            ("lbr", Some(CallGraph::LastBranches)),
             ("lbr,8", None),
             ("", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(CallGraphFlag::parse(text).ok(), expected, "{text}");
+            assert_eq!(parse_call_graph(text).ok(), expected, "{text}");
         }
     }
 

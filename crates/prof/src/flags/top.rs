@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use prof_events::CallGraph;
 use prof_report::Pattern;
 
 use super::quantity::{
     CpuList, parse_count, parse_duration, parse_period, parse_pid, parse_rows, parse_tid,
 };
-use super::record::{CallGraphFlag, RateFlag, SamplerFlag, SamplingFlags};
+use super::record::{RateFlag, SamplerFlag, SamplingFlags, parse_call_graph};
 use super::target::TargetSelection;
 
 /// `prof top [OPTIONS]`, of everything or of a target.
@@ -38,8 +39,8 @@ pub(crate) struct TopFlags {
     period: Option<u64>,
 
     /// How to find callers: dwarf[,BYTES], fp, lbr or none, as for `prof record`
-    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = CallGraphFlag::parse)]
-    call_graph: CallGraphFlag,
+    #[arg(long, value_name = "HOW", default_value = "dwarf", value_parser = parse_call_graph)]
+    call_graph: CallGraph,
 
     /// Accepted for perf's sake: call graphs are recorded anyway
     #[arg(short = 'g', hide = true)]

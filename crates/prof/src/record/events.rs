@@ -10,7 +10,7 @@ use prof_recorder::{
     allocations,
 };
 
-use crate::flags::{AllocFlag, CallGraphFlag, EveryFlag, RateFlag, SamplingFlags};
+use crate::flags::{AllocFlag, EveryFlag, RateFlag, SamplingFlags};
 
 /// The events that the flags name, or the default one.
 pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
@@ -24,7 +24,7 @@ pub(super) fn groups(target: &Target, flags: &SamplingFlags) -> Result<Vec<Group
 }
 
 fn requested(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
-    let call_graph = call_graph(flags);
+    let call_graph = flags.call_graph;
     if flags.off_cpu || flags.wall || flags.alloc.is_some() {
         ensure!(
             matches!(call_graph, CallGraph::Dwarf { .. }) && !flags.no_unwind,
@@ -43,18 +43,18 @@ fn requested(target: &Target, flags: &SamplingFlags) -> Result<Vec<GroupRequest>
             let rate = rate(flags).unwrap_or(Rate::Hertz(USUAL_HERTZ));
             vec![EventRequest::usual(rate, call_graph)]
         }
-        None => return named(flags, call_graph),
+        None => return named(flags),
     };
     Ok(events.into_iter().map(GroupRequest::alone).collect())
 }
 
-fn named(flags: &SamplingFlags, call_graph: CallGraph) -> Result<Vec<GroupRequest>> {
+fn named(flags: &SamplingFlags) -> Result<Vec<GroupRequest>> {
     let catalog = Catalog::system();
     let mut groups = Vec::new();
     for text in &flags.events {
         groups.extend(catalog.parse(text)?);
     }
-    let named = |group| GroupRequest::named(group, rate(flags), call_graph);
+    let named = |group| GroupRequest::named(group, rate(flags), flags.call_graph);
     Ok(groups.into_iter().map(named).collect())
 }
 
@@ -64,15 +64,6 @@ fn rate(flags: &SamplingFlags) -> Option<Rate> {
         (None, Some(RateFlag::Hertz(hertz))) => Some(Rate::Hertz(hertz)),
         (None, Some(RateFlag::Max)) => Some(Rate::Maximum),
         (None, None) => None,
-    }
-}
-
-fn call_graph(flags: &SamplingFlags) -> CallGraph {
-    match flags.call_graph {
-        CallGraphFlag::Dwarf { dump } => CallGraph::Dwarf { dump },
-        CallGraphFlag::FramePointers => CallGraph::FramePointers,
-        CallGraphFlag::LastBranches => CallGraph::LastBranches,
-        CallGraphFlag::None => CallGraph::None,
     }
 }
 
