@@ -8,8 +8,8 @@ use prof_events::tracing::Errno;
 use prof_model::Pid;
 use prof_procfs::{Maps, Task};
 
+use crate::queue::batch::TailInBatch;
 use crate::queue::message::{StackCopy, StackTail};
-use crate::queue::record_queue::TailInBatch;
 
 /// Reads the tails of stacks that filled their dumps.
 #[derive(Debug)]

@@ -19,10 +19,10 @@ use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 use prof_procfs::{Task, ThreadState};
 
+use crate::queue::batch::Batch;
 use crate::queue::message::{
     Content, InterpretedReading, Message, MessageKind, SampledThread, StackCopy, StackTail,
 };
-use crate::queue::record_queue::Batch;
 
 /// How to read a live thread besides the first bytes of its stack.
 pub(crate) struct LiveReads<'a> {

@@ -1,5 +1,6 @@
 //! Between the reader and the session: batches of records, bounded and in order.
 
+pub(crate) mod batch;
 pub(crate) mod feedback;
 pub(crate) mod message;
 pub(crate) mod pending_batches;

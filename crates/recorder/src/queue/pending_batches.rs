@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::queue::record_queue::Batch;
+use crate::queue::batch::Batch;
 
 /// Batches with records that wait in the sorter.
 #[derive(Debug, Default)]

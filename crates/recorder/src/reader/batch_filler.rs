@@ -12,9 +12,10 @@ use crate::live::maps_interpreter;
 use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
+use crate::queue::batch::{Batch, ReaderCounts, TailInBatch};
 use crate::queue::message::{SampledThread, StackCopy, StackTail};
 use crate::queue::pressure::{CUT_STACK, Pressure};
-use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts, TailInBatch};
+use crate::queue::record_queue::FreeSpace;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::wakeup::PassSummary;
 

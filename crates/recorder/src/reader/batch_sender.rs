@@ -2,7 +2,8 @@
 
 use prof_events::system;
 
-use crate::queue::record_queue::{Batch, FreeSpace, ReaderCounts, RecordQueue};
+use crate::queue::batch::{Batch, ReaderCounts};
+use crate::queue::record_queue::{FreeSpace, RecordQueue};
 
 /// Begins batches, and sends them with the reader's counts.
 pub(super) struct BatchSender<'a> {

@@ -3,7 +3,7 @@
 use prof_perfdata::{Lost, Stamp, WriteError, encode};
 
 use super::Session;
-use crate::queue::record_queue::ReaderCounts;
+use crate::queue::batch::ReaderCounts;
 
 impl Session {
     /// Counts the losses of the reader. Readers of a stream get them as records, like other losses.

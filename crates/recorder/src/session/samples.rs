@@ -10,8 +10,8 @@ use super::Session;
 use super::events::StackWork;
 use super::interpreted;
 use crate::offcpu::tracker::WaitSample;
+use crate::queue::batch::BatchEntry;
 use crate::queue::message::{Content, StackCopy};
-use crate::queue::record_queue::BatchEntry;
 use crate::stack_outcome::{InterpretedOutcome, StackOutcome};
 
 impl Session {

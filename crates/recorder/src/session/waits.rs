@@ -8,8 +8,8 @@ use super::Session;
 use super::interpreted::late::UnreadWaits;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::offcpu::tracker::{OffCpuTracker, UnseenWait, WaitSample};
+use crate::queue::batch::BatchEntry;
 use crate::queue::message::{Message, MessageKind};
-use crate::queue::record_queue::BatchEntry;
 use crate::stack_outcome::StackOutcome;
 
 /// The waits of threads, and those of them that lack their interpreted functions.

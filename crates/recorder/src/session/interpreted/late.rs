@@ -16,9 +16,9 @@ use prof_model::Tid;
 use prof_perfdata::{Record, Sample, WriteError};
 
 use crate::offcpu::tracker::WaitSample;
+use crate::queue::batch::BatchEntry;
 use crate::queue::message::InterpretedReading;
 use crate::queue::pending_batches::PendingBatches;
-use crate::queue::record_queue::BatchEntry;
 use crate::queue::sorter::PendingRecord;
 use crate::session::Session;
 

@@ -9,7 +9,7 @@ use prof_model::{InterpretedLanguage, Modules, Pid, Quality};
 use prof_perfdata::{Record, Sample};
 
 use crate::output::file_summary::FileSummary;
-use crate::queue::record_queue::ReaderCounts;
+use crate::queue::batch::ReaderCounts;
 use crate::stack_outcome::StackOutcome;
 
 use module_hits::ModuleHits;
