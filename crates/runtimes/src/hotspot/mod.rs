@@ -11,7 +11,7 @@
 //!   address ────────────────────────────────────────┘ frames, name      blob.rs
 //!   frame of the interpreter ──> Method ──> ConstMethod: bytecodes      method.rs
 //!   method ────────────────────> Method ──> ConstMethod ──> Symbol: its name
-//!                                                                       names.rs
+//!                                                                       symbols.rs, names.rs
 //! ```
 //! A compiled method has frames of one size. So their callers are found without frame pointers,
 //! which its code does not keep.
@@ -22,6 +22,7 @@ mod layout;
 mod library;
 mod method;
 mod names;
+mod symbols;
 mod tables;
 mod vm;
 
