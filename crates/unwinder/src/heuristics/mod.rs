@@ -5,6 +5,7 @@ pub(crate) mod kernel_chain;
 
 mod code_before;
 mod frame_pointer;
+mod hotspot_interpreter;
 mod jit;
 mod thread_start;
 mod trampoline;
