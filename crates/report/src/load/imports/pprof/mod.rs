@@ -4,20 +4,18 @@
 //! samples of the others. Names that the profile has are kept; what has an address in a mapping
 //! instead is looked up like the code of recordings.
 
+mod frames;
 mod survey;
 
-use std::sync::Arc;
-
-use prof_model::{BuildId, FileOffset, Module, ModuleId, Pid, Tid};
-use prof_symbols::SymbolFrame;
+use prof_model::{Pid, Tid};
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use super::imported::{Imported, ImportedThread, KERNEL, is_missing};
+use super::imported::{Imported, ImportedThread};
 use crate::error::InputError;
-use crate::format::pprof::message::{self, Label, Location, Mapping};
-use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
-use crate::symbolize::FunctionKind;
+use crate::format::pprof::message::{self, Label};
+use crate::profile::{Event, FrameId, Profile, Unit, Weight};
+use frames::Locations;
 use survey::survey;
 
 /// Reads a profile that is unpacked already; `None` if it is none.
@@ -183,97 +181,17 @@ impl<'a> Reader<'a> {
     /// Makes a frame of each location.
     fn locations(&mut self) -> Result<(), InputError> {
         let message = self.message;
-        let functions = message.function.iter();
-        let mappings = message.mapping.iter();
-        let tables = Tables {
-            functions: functions.map(|function| (function.id, function)).collect(),
-            mappings: mappings.map(|mapping| (mapping.id, mapping)).collect(),
-        };
-        let mut strings = Strings::default();
+        let mut locations = Locations::of(message);
         for location in &message.location {
-            let mapping = tables.mappings.get(&location.mapping_id).copied();
-            for index in tables.texts(location, mapping) {
-                self.refer_to(text(message, index))?;
+            for text in locations.texts(location) {
+                self.refer_to(text)?;
             }
             let profile = self.imported.profile();
-            let frame = match location.line.is_empty() {
-                true => unnamed(message, location, mapping, profile),
-                false => {
-                    let named = tables.named(message, location, mapping, &mut strings);
-                    Frame::Named(profile.named.intern(named))
-                }
-            };
+            let frame = locations.frame(location, profile);
             let frame = profile.frames.intern(frame);
             self.frames.insert(location.id, frame);
         }
         Ok(())
-    }
-}
-
-/// The functions and mappings of locations, by id.
-struct Tables<'a> {
-    functions: FxHashMap<u64, &'a message::Function>,
-    mappings: FxHashMap<u64, &'a Mapping>,
-}
-
-impl Tables<'_> {
-    /// The numbers of all texts that a location refers to.
-    fn texts(&self, location: &Location, mapping: Option<&Mapping>) -> impl Iterator<Item = i64> {
-        let functions = location.line.iter();
-        let functions = functions.filter_map(|line| self.functions.get(&line.function_id));
-        let names = functions.flat_map(|function| [function.name, function.filename]);
-        names.chain(mapping.map(|mapping| mapping.filename))
-    }
-
-    fn named(
-        &self,
-        message: &message::Tables,
-        location: &Location,
-        mapping: Option<&Mapping>,
-        strings: &mut Strings,
-    ) -> NamedFrame {
-        let last = location.line.len() - 1;
-        let functions = location.line.iter().enumerate().map(|(index, line)| {
-            let function = self.functions.get(&line.function_id);
-            let name = function.map_or(0, |function| function.name);
-            let file = function.map_or(0, |function| function.filename);
-            let name = strings.shared(message, name);
-            let file = strings.shared(message, file);
-            SymbolFrame {
-                function: if name.is_empty() {
-                    Arc::from("[no name]")
-                } else {
-                    name
-                },
-                file: (!file.is_empty()).then_some(file),
-                line: u32::try_from(line.line).ok().filter(|&line| line > 0),
-                inlined: index < last,
-            }
-        });
-        let functions: Vec<_> = functions.collect();
-        let module = mapping.map_or("", |mapping| text(message, mapping.filename));
-        let module = Module::from_path(module).short_name();
-        let kind = kind(location, &module, &functions);
-        let module = match kind {
-            FunctionKind::Kernel => KERNEL,
-            _ => &module,
-        };
-        NamedFrame {
-            kind,
-            module: Arc::from(module),
-            functions,
-        }
-    }
-}
-
-/// Texts by their place in the table, each copied once.
-#[derive(Default)]
-struct Strings(FxHashMap<i64, Arc<str>>);
-
-impl Strings {
-    fn shared(&mut self, message: &message::Tables, index: i64) -> Arc<str> {
-        let shared = self.0.entry(index);
-        Arc::clone(shared.or_insert_with(|| Arc::from(text(message, index))))
     }
 }
 
@@ -331,49 +249,6 @@ fn thread<'a>(message: &'a message::Tables, labels: &[Label]) -> (ImportedThread
         thread.name = process;
     }
     (thread, process)
-}
-
-/// The place of code without a name.
-fn unnamed(
-    message: &message::Tables,
-    location: &Location,
-    mapping: Option<&Mapping>,
-    profile: &mut Profile,
-) -> Frame {
-    let Some(mapping) = mapping.filter(|mapping| mapping.filename != 0) else {
-        return Frame::Unknown(location.address);
-    };
-    let module = Module {
-        build_id: build_id(text(message, mapping.build_id)),
-        ..Module::from_path(text(message, mapping.filename))
-    };
-    let module: ModuleId = profile.modules.intern(module);
-    let offset = location.address.wrapping_sub(mapping.memory_start);
-    Frame::Module {
-        module,
-        offset: FileOffset(offset.wrapping_add(mapping.file_offset)),
-    }
-}
-
-fn build_id(hex: &str) -> Option<BuildId> {
-    let digits = hex.as_bytes().chunks_exact(2).map(|pair| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    BuildId::new(&digits.collect::<Option<Vec<u8>>>()?)
-}
-
-fn kind(location: &Location, module: &str, functions: &[SymbolFrame]) -> FunctionKind {
-    /// The kernel's half of the address space begins here.
-    const KERNEL: u64 = 1 << 63;
-    let physical = functions.last().map_or("", |function| &function.function);
-    if is_missing(physical) {
-        FunctionKind::Missing
-    } else if location.address >= KERNEL || module.starts_with("[kernel") {
-        FunctionKind::Kernel
-    } else {
-        FunctionKind::User
-    }
 }
 
 #[cfg(test)]
