@@ -91,7 +91,7 @@ pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<Own
 /// Opens an event that counts nothing and is not inherited ([`ContextPin`](crate::ContextPin)).
 pub(crate) fn open_context_pin(tid: Tid) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
-        size: crate::attr::setup::ATTR_SIZE as u32,
+        size: crate::attr::perf_event_attr::ATTR_SIZE as u32,
         type_: sys::bindings::PERF_TYPE_SOFTWARE,
         config: sys::bindings::PERF_COUNT_SW_DUMMY.into(),
         ..Default::default()

@@ -68,7 +68,7 @@ impl ProbeReach {
 /// Only for probes: with a clock, to switch a context takes 8 µs, and to swap it 0.1.
 fn pin(thread: Tid) -> Result<OwnedFd, Errno> {
     let mut attr = sys::perf_event_attr {
-        size: crate::attr::setup::ATTR_SIZE as u32,
+        size: crate::attr::perf_event_attr::ATTR_SIZE as u32,
         type_: sys::PERF_TYPE_SOFTWARE,
         config: sys::PERF_COUNT_SW_DUMMY.into(),
         sample_type: u64::from(sys::PERF_SAMPLE_READ | sys::PERF_SAMPLE_TID),

@@ -37,7 +37,7 @@ impl Trial {
 
     fn attr(self) -> sys::perf_event_attr {
         let mut attr = sys::perf_event_attr {
-            size: crate::attr::setup::ATTR_SIZE as u32,
+            size: crate::attr::perf_event_attr::ATTR_SIZE as u32,
             sample_type: sys::PERF_SAMPLE_IP as u64,
             ..Default::default()
         };
