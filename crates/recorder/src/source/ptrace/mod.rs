@@ -15,30 +15,31 @@
 mod frame_pointers;
 mod poll_interval;
 mod record_builder;
+mod shared;
 mod tracees;
 mod tracer_cpu;
+mod tracing_thread;
 
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prof_events::system::{self, Ahead};
-use prof_events::tracing::{Errno, Tracer};
+use prof_events::tracing::Tracer;
 use prof_events::{ChildSignals, Drained, Opened, Signals, Stacks, Threads, Wake, wait_readable};
 use prof_model::Pid;
-use prof_perfdata::{Attr, record_type};
-use prof_procfs::settings::setting;
-use prof_procfs::{Status, Task};
+use prof_perfdata::Attr;
 
 use crate::error::Error;
 use crate::live::interpreted::InterpreterReader;
 use crate::live::readings::LiveReadings;
-use poll_interval::PollInterval;
 use record_builder::RecordBuilder;
+use shared::Shared;
 use tracees::Tracees;
+use tracing_thread::{seize, trace};
 
 /// Threads that are stopped at intervals, as a source of records.
 pub(crate) struct PtraceSampler {
@@ -62,74 +63,6 @@ struct Tracing {
     _stop: PipeWriter,
 }
 
-/// The state that both threads share.
-struct Shared {
-    records: Mutex<Records>,
-    /// Holds a byte while the reader should wake.
-    arrived: PipeWriter,
-    /// Whether it should wake for each record.
-    signals_each: AtomicBool,
-    stop: AtomicBool,
-    /// Whether sampling is disabled.
-    off: AtomicBool,
-    all_ended: AtomicBool,
-    lost: AtomicU64,
-    /// The name of a program that ran without its privileges.
-    unprivileged: OnceLock<Box<str>>,
-}
-
-/// Records that wait for the reader.
-#[derive(Default)]
-struct Records {
-    bytes: Vec<u8>,
-    /// Whether the reader was woken for them.
-    reported: bool,
-}
-
-impl Shared {
-    /// With this many bytes of records, the reader should wake in any case.
-    const MANY: usize = 2 << 20;
-    /// With this many bytes of records that are not read, samples are dropped.
-    const FULL: usize = 16 << 20;
-
-    fn lock(&self) -> MutexGuard<'_, Records> {
-        // Appending cannot panic midway.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds records for the reader.
-    fn append(&self, out: &mut Vec<u8>) {
-        if out.is_empty() {
-            return;
-        }
-        let mut records = self.lock();
-        match records.bytes.len() > Self::FULL {
-            true => self.append_all_but_samples(&mut records.bytes, out),
-            false => records.bytes.extend_from_slice(out),
-        }
-        out.clear();
-        let enough = match self.signals_each.load(Ordering::Relaxed) {
-            true => !records.bytes.is_empty(),
-            false => records.bytes.len() >= Self::MANY,
-        };
-        if enough && !records.reported {
-            // Under the lock: the pipe holds a byte exactly while this is true.
-            records.reported = (&self.arrived).write(&[1]).is_ok();
-        }
-    }
-
-    fn append_all_but_samples(&self, records: &mut Vec<u8>, out: &[u8]) {
-        for (kind, record) in prof_perfdata::records(out) {
-            match kind {
-                record_type::SAMPLE => {
-                    self.lost.fetch_add(1, Ordering::Relaxed);
-                }
-                _ => records.extend_from_slice(record),
-            }
-        }
-    }
-}
-
 impl PtraceSampler {
     /// The id of the only event.
     pub(crate) const ID: u64 = 1;
@@ -151,16 +84,7 @@ impl PtraceSampler {
             attr,
             opened,
             children: Some(signals.children().map_err(refused)?),
-            shared: Arc::new(Shared {
-                records: Mutex::default(),
-                arrived,
-                signals_each: AtomicBool::new(true),
-                stop: AtomicBool::new(false),
-                off: AtomicBool::new(false),
-                all_ended: AtomicBool::new(false),
-                lost: AtomicU64::new(0),
-                unprivileged: OnceLock::new(),
-            }),
+            shared: Arc::new(Shared::new(arrived)),
             watched: Vec::new(),
             arrivals,
             readings: Arc::default(),
@@ -292,109 +216,5 @@ impl PtraceSampler {
     /// The name of a program that ran without its privileges, if one did.
     pub(crate) fn unprivileged(&self) -> Option<Box<str>> {
         self.shared.unprivileged.get().cloned()
-    }
-}
-
-fn seize(tracees: &mut Tracees, threads: &Threads) -> Result<(), Error> {
-    match threads {
-        Threads::UntilExec(tid) => {
-            let seized = tracees.seize_held(*tid);
-            seized.map_err(|errno| refused(*tid, errno))
-        }
-        Threads::Of(pids) => pids.iter().try_for_each(|&pid| {
-            let seized = tracees.seize_process(pid);
-            seized.map_err(|errno| refused(pid, errno))
-        }),
-        Threads::Only(tids) => tids.iter().try_for_each(|&tid| {
-            let seized = tracees.seize_thread(tid);
-            seized.map_err(|errno| refused(tid, errno))
-        }),
-        // Refused before anything started.
-        Threads::OnCpus(_) => Err(Error::NotOfCpus),
-    }
-}
-
-/// The tracing thread's loop.
-fn trace(
-    mut tracees: Tracees,
-    children: &ChildSignals,
-    stopped: &PipeReader,
-    hertz: u64,
-    shared: &Shared,
-) {
-    let mut poll_interval = PollInterval::new(hertz, Instant::now());
-    let mut was_off = false;
-    loop {
-        let rest = poll_interval.rest(Instant::now());
-        if !rest.is_zero()
-            && wait_readable(&[children.as_fd(), stopped.as_fd()], Some(rest)).is_err()
-        {
-            return;
-        }
-        if shared.stop.load(Ordering::Acquire) {
-            tracees.finish();
-            shared.append(&mut tracees.builder.out);
-            return;
-        }
-        children.clear();
-        tracees.attend();
-        let begin = Instant::now();
-        if poll_interval.rest(begin).is_zero() {
-            let off = shared.off.load(Ordering::Acquire);
-            if !off {
-                if was_off {
-                    tracees.forget_time();
-                }
-                tracees.poll();
-            }
-            was_off = off;
-            poll_interval.polled(begin, Instant::now());
-            tracees.attend();
-        }
-        let all_ended = tracees.all_ended();
-        shared.all_ended.store(all_ended, Ordering::Release);
-        if all_ended {
-            // Their ends are among the records, and so is the end of the recording.
-            shared.signals_each.store(true, Ordering::Relaxed);
-        }
-        shared.append(&mut tracees.builder.out);
-        if let Some(program) = tracees.builder.unprivileged.take() {
-            let _ = shared.unprivileged.set(program);
-        }
-        if all_ended {
-            return;
-        }
-    }
-}
-
-/// The error if a process may not be traced.
-fn refused(pid: Pid, errno: Errno) -> Error {
-    let process = Task::of(pid);
-    let has_ended = process.stat().is_ok_and(|stat| stat.state.has_ended());
-    let status = process.status().ok().filter(|_| !has_ended);
-    let scope = setting("kernel/yama/ptrace_scope").unwrap_or(0);
-    let own = prof_events::system::Privileges::read().unwrap_or_default();
-    let tracer = status.as_ref().and_then(Status::tracer);
-    let user = status.as_ref().and_then(Status::users);
-    let advice = match tracer {
-        None => "it does not exist, or has ended".into(),
-        Some(tracer) if tracer != 0 => {
-            format!("process {tracer} traces it already (a debugger?)")
-        }
-        Some(_) if user.is_some_and(|user| user.real != own.user) => {
-            "it belongs to another user: run prof as its user or as root".into()
-        }
-        Some(_) if scope > 0 => format!(
-            "kernel.yama.ptrace_scope is {scope}: start the program with prof, or `sudo sysctl \
-             kernel.yama.ptrace_scope=0`"
-        ),
-        Some(_) => "a sandbox forbids it, too (in Docker and Podman: start the container with \
-                    --security-opt seccomp=unconfined, or --cap-add SYS_PTRACE)"
-            .into(),
-    };
-    Error::Tracing {
-        pid,
-        source: errno.into(),
-        advice,
     }
 }
