@@ -1,21 +1,23 @@
 //! The traced threads: followed as they come and go, stopped when they run, and sampled.
 
+mod follow;
+
 use std::collections::{HashMap, HashSet};
 
 use prof_events::LiveMemory;
-use prof_events::tracing::{Errno, Stopped, Tracer, Why};
+use prof_events::tracing::{Stopped, Tracer, Why};
 use prof_model::{Pid, Tid};
 use prof_procfs::Task;
 
-use super::frame_pointers::FramePointers;
-use super::record_builder::{RecordBuilder, ThreadSample};
-use super::tracer_cpu::TracerCpu;
 use crate::output::synthesize::MappingKey;
+use crate::source::ptrace::frame_pointers::FramePointers;
+use crate::source::ptrace::record_builder::{RecordBuilder, ThreadSample};
+use crate::source::ptrace::tracer_cpu::TracerCpu;
 
 /// The state of all targets.
-pub(super) struct Tracees {
+pub(in crate::source::ptrace) struct Tracees {
     tracer: Tracer,
-    pub(super) builder: RecordBuilder,
+    pub(in crate::source::ptrace) builder: RecordBuilder,
     threads: HashMap<Tid, TracedThread>,
     processes: HashMap<Pid, Process>,
     /// CPU time of threads that ended unseen. It goes to the next thread that is seen for the first
@@ -82,7 +84,7 @@ impl Tracees {
     const MOST_PERIODS: u64 = 50;
 
     /// `stacks`: how many bytes of each to copy, and whether to follow frame pointers.
-    pub(super) fn new(
+    pub(in crate::source::ptrace) fn new(
         tracer: Tracer,
         builder: RecordBuilder,
         hertz: u64,
@@ -102,56 +104,12 @@ impl Tracees {
         }
     }
 
-    pub(super) fn all_ended(&self) -> bool {
+    pub(in crate::source::ptrace) fn all_ended(&self) -> bool {
         self.threads.is_empty()
     }
 
-    /// Traces a command that waits to exec.
-    pub(super) fn seize_held(&mut self, pid: Pid) -> Result<(), Errno> {
-        self.tracer.seize(pid)?;
-        self.add(pid, pid).held = true;
-        Ok(())
-    }
-
-    /// Traces one thread of a running process.
-    pub(super) fn seize_thread(&mut self, tid: Tid) -> Result<(), Errno> {
-        let status = Task::of(tid).status();
-        let pid = status.ok().and_then(|it| it.pid()).unwrap_or(tid);
-        self.tracer.seize(tid)?;
-        let thread = self.add(pid, tid);
-        thread.accounted = Task::thread(pid, tid).cpu_time().unwrap_or(0);
-        thread.before = thread.accounted;
-        Ok(())
-    }
-
-    /// Traces all threads of a running process.
-    pub(super) fn seize_process(&mut self, pid: Pid) -> Result<(), Errno> {
-        let mut found = true;
-        // Threads may appear meanwhile; those created by traced ones are traced already.
-        while std::mem::take(&mut found) {
-            for tid in Task::of(pid).threads().unwrap_or_default() {
-                if self.threads.contains_key(&tid) {
-                    continue;
-                }
-                match self.tracer.seize(tid) {
-                    Ok(()) => {
-                        let thread = self.add(pid, tid);
-                        thread.accounted = Task::thread(pid, tid).cpu_time().unwrap_or(0);
-                        thread.before = thread.accounted;
-                        found = true;
-                    }
-                    // It has ended, or was created by a traced one and is traced by now.
-                    Err(_) if !self.threads.is_empty() => {}
-                    Err(errno) => return Err(errno),
-                }
-            }
-        }
-        let is_traced = self.processes.contains_key(&pid);
-        is_traced.then_some(()).ok_or(Errno::SRCH)
-    }
-
     /// Discards the threads' work so far: sampling was disabled.
-    pub(super) fn forget_time(&mut self) {
+    pub(in crate::source::ptrace) fn forget_time(&mut self) {
         self.unattributed = 0;
         for (&tid, thread) in &mut self.threads {
             thread.accounted = Task::thread(thread.pid, tid)
@@ -161,7 +119,7 @@ impl Tracees {
     }
 
     /// Asks all running threads to stop.
-    pub(super) fn poll(&mut self) {
+    pub(in crate::source::ptrace) fn poll(&mut self) {
         for (&tid, thread) in &mut self.threads {
             if thread.stop_requested || thread.held {
                 continue;
@@ -190,7 +148,7 @@ impl Tracees {
     }
 
     /// Handles all threads that have stopped or ended.
-    pub(super) fn attend(&mut self) {
+    pub(in crate::source::ptrace) fn attend(&mut self) {
         while let Some(stopped) = self.tracer.next() {
             self.handle_stop(stopped);
         }
@@ -290,110 +248,6 @@ impl Tracees {
             process.memory = (stat.size, stat.faults);
             self.builder.mapped(pid, &mut process.mapped);
         }
-    }
-
-    /// A thread that a traced one has created.
-    fn adopt(&mut self, tid: Tid, parent_thread: Option<Tid>) {
-        let Ok(status) = Task::of(tid).status() else {
-            return;
-        };
-        let Some((pid, parent)) = status.pid().zip(status.parent()) else {
-            return;
-        };
-        let known = parent_thread
-            .and_then(|parent_thread| Some((self.threads.get(&parent_thread)?.pid, parent_thread)));
-        let is_process = pid == tid;
-        let parent = known.unwrap_or(match is_process {
-            true => (parent, parent),
-            false => (pid, pid),
-        });
-        let parent_thread = self.threads.get(&parent.1);
-        let (name, held) = parent_thread.map_or((Vec::new(), false), |parent_thread| {
-            (parent_thread.name.clone(), parent_thread.held)
-        });
-        if is_process && let Some(parent_thread) = self.processes.get(&parent.0) {
-            let copy = Process {
-                threads: 0,
-                memory: (0, 0),
-                mapped: parent_thread.mapped.clone(),
-            };
-            self.processes.insert(pid, copy);
-        }
-        self.builder.forked(parent, (pid, tid));
-        let thread = self.add(pid, tid);
-        (thread.name, thread.held) = (name, held);
-    }
-
-    /// Another program runs in this process, in its only thread, formerly `former`.
-    fn exec(&mut self, former: Tid, pid: Pid) {
-        let time = Task::thread(pid, pid).cpu_time().unwrap_or(0);
-        let before = self.threads.get(&former).filter(|thread| !thread.held);
-        let sampled = before.is_some_and(|thread| thread.sampled);
-        let begin = before.map_or(time, |thread| thread.before);
-        self.unattributed += before.map_or(0, |thread| time.saturating_sub(thread.accounted));
-        let gone: Vec<Tid> = (self.threads.iter())
-            .filter(|(_, thread)| thread.pid == pid)
-            .map(|(&tid, _)| tid)
-            .collect();
-        for tid in gone {
-            self.forget(tid);
-        }
-        let stat = Task::thread(pid, pid).stat();
-        let thread = self.add(pid, pid);
-        // It is not a new thread, so it represents no other.
-        (thread.accounted, thread.sampled) = (time, sampled);
-        thread.before = begin;
-        if let Ok(stat) = stat {
-            thread.name.clone_from(&stat.name);
-            self.builder.named(pid, pid, &stat.name, true);
-        }
-        self.refresh_mappings(pid);
-    }
-
-    /// The thread ends: its CPU time since its last sample must not be lost.
-    fn apply(&mut self, tid: Tid) {
-        if let Some(thread) = self.threads.get_mut(&tid)
-            && !thread.held
-            && let Some(time) = Task::thread(thread.pid, tid).cpu_time()
-        {
-            self.unattributed += time.saturating_sub(thread.accounted);
-            thread.accounted = time;
-            let used = time.saturating_sub(thread.before);
-            self.builder.counted(thread.pid, tid, used);
-        }
-    }
-
-    /// Recording ends: reports the CPU time of threads that have not ended.
-    pub(super) fn finish(&mut self) {
-        let threads: Vec<Tid> = self.threads.keys().copied().collect();
-        for tid in threads {
-            self.apply(tid);
-        }
-    }
-
-    fn add(&mut self, pid: Pid, tid: Tid) -> &mut TracedThread {
-        self.processes.entry(pid).or_default().threads += 1;
-        self.threads.entry(tid).or_insert(TracedThread {
-            pid,
-            ..TracedThread::default()
-        })
-    }
-
-    fn remove(&mut self, tid: Tid) {
-        if let Some(pid) = self.forget(tid) {
-            self.builder.ended(pid, tid);
-        }
-    }
-
-    fn forget(&mut self, tid: Tid) -> Option<Pid> {
-        let pid = self.threads.remove(&tid)?.pid;
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.threads -= 1;
-            if process.threads == 0 {
-                self.processes.remove(&pid);
-            }
-        }
-        Some(pid)
     }
 }
 
