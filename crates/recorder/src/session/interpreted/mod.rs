@@ -5,6 +5,7 @@
 //! opens the file, and shows the function's name as that of a module.
 
 pub(crate) mod late;
+mod placing;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,7 +16,7 @@ use prof_model::{
     StackNote,
 };
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
-use prof_runtimes::{Function, InterpretedFrame, InterpretedStack, Interpreter, Language, Library};
+use prof_runtimes::{Function, InterpretedFrame, Interpreter, Language, Library};
 use prof_unwinder::{FRAME_LIMIT, Target};
 
 use crate::live::interpreted::{InterpreterReader, SinceSample};
@@ -25,6 +26,7 @@ use crate::queue::message::{InterpretedReading, SampledThread};
 use crate::session::mappings::KnownMappings;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 use crate::stack_outcome::InterpretedOutcome;
+use placing::{fit, insert_at};
 
 /// Knows the interpreters of processes, and the functions that were seen.
 #[derive(Debug)]
@@ -229,45 +231,6 @@ impl InterpretedFrames {
     }
 }
 
-/// The stack, if its activations are those of the native stack; the loops that have frames, and how
-/// many of its innermost activations are in no loop.
-fn fit(
-    stack: &InterpretedStack,
-    mut loops: Vec<usize>,
-    (note, room): (StackNote, usize),
-) -> Result<(&InterpretedStack, Vec<usize>, usize), MissingFrames> {
-    let (native, known) = (loops.len(), stack.on_stack);
-    let is_whole = note.end == StackEnd::Root;
-    let waiting = usize::from(is_whole && stack.may_lack_loop && known == native + 1);
-    let frameless = stack.frameless_loop.filter(|&number| number < native);
-    if let Some(frameless) = frameless
-        && is_whole
-        && native == known + 1
-    {
-        loops.remove(frameless);
-    }
-    let fits = loops.len() + waiting == known || (!is_whole && native < known);
-    match (note.elided, stack.frames.len() <= room) {
-        (0, true) if fits => Ok((stack, loops, waiting)),
-        (0, true) => Err(MissingFrames::Mismatch),
-        _ => Err(MissingFrames::TooDeep),
-    }
-}
-
-/// Inserts frames before the one at `at`; those read after the sample keep their place.
-fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNote) {
-    let late = chain.len().saturating_sub(note.remote_read.into());
-    if note.remote_read > 0 && at >= late {
-        let more = u16::try_from(frames.len()).unwrap_or(u16::MAX);
-        note.remote_read = note.remote_read.saturating_add(more);
-    }
-    chain.splice(at..at, frames.iter().copied());
-    let first = chain.iter().position(|&entry| entry == context::USER);
-    if note.elided > 0 && first.is_some_and(|first| at <= first + note.elided_at as usize) {
-        note.elided_at += frames.len() as u32;
-    }
-}
-
 fn language(interpreter: &Interpreter) -> InterpretedLanguage {
     match interpreter.language {
         Language::Python(_) => InterpretedLanguage::Python,
@@ -307,73 +270,5 @@ pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap
         build_id: None,
         identity: None,
         path: OsStr::new(path),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use prof_runtimes::Activation;
-
-    use super::*;
-
-    /// A stack whose activations each run one function.
-    fn stack(activations: usize, frameless_loop: Option<usize>) -> InterpretedStack {
-        let frame = |number| InterpretedFrame {
-            function: Arc::new(Function {
-                name: format!("f{number}"),
-                file: String::new(),
-                first_line: 0,
-            }),
-            line: None,
-        };
-        let activation = |end| Activation {
-            anchor: end as u64,
-            end,
-        };
-        InterpretedStack {
-            frames: (0..activations).map(frame).collect(),
-            activations: (1..=activations).map(activation).collect(),
-            on_stack: activations,
-            frameless_loop,
-            ..InterpretedStack::default()
-        }
-    }
-
-    /// The loops of `count` that have frames, and how many activations are in none.
-    #[track_caller]
-    fn check(
-        stack: &InterpretedStack,
-        count: usize,
-        expected: Result<(&[usize], usize), MissingFrames>,
-    ) {
-        let note = (StackNote::new(StackEnd::Root), 100);
-        let fits = fit(stack, (0..count).collect(), note);
-        let fits = fits.map(|(_, loops, waiting)| (loops, waiting));
-        assert_eq!(
-            fits,
-            expected.map(|(loops, waiting)| (loops.to_vec(), waiting))
-        );
-    }
-
-    #[test]
-    fn one_loop_may_have_no_frames() {
-        let mismatch = Err(MissingFrames::Mismatch);
-        check(&stack(2, None), 2, Ok((&[0, 1], 0)));
-        check(&stack(1, Some(0)), 2, Ok((&[1], 0)));
-        check(&stack(2, Some(1)), 3, Ok((&[0, 2], 0)));
-        check(&stack(2, Some(1)), 2, Ok((&[0, 1], 0)));
-        check(&stack(1, None), 2, mismatch);
-        check(&stack(1, Some(0)), 3, mismatch);
-    }
-
-    #[test]
-    fn the_innermost_activation_may_be_in_no_loop() {
-        let outside = InterpretedStack {
-            may_lack_loop: true,
-            ..stack(2, None)
-        };
-        check(&outside, 1, Ok((&[0], 1)));
-        check(&outside, 2, Ok((&[0, 1], 0)));
-        check(&stack(2, None), 1, Err(MissingFrames::Mismatch));
     }
 }
