@@ -23,6 +23,7 @@ mod layout;
 mod library;
 mod lines;
 mod published;
+mod text;
 mod threads;
 mod versions;
 
