@@ -10,6 +10,8 @@ pub struct Stat {
     pub name: Vec<u8>,
     /// Its state.
     pub state: State,
+    /// Whether it is ending, and runs none of its own code any more.
+    pub is_exiting: bool,
     /// Page faults so far: of all threads, if it is of a process.
     pub faults: u64,
     /// The size of the address space, in bytes.
@@ -45,6 +47,9 @@ impl Stat {
     /// The longest line, in bytes: 52 fields of at most 20 digits, and a name.
     pub(crate) const LONGEST: usize = 2048;
 
+    /// PF_EXITING in the kernel's include/linux/sched.h.
+    const EXITING: u64 = 4;
+
     /// Reads an open `stat` from its start; `None` if the task has ended.
     pub fn read_again(file: &File) -> Option<Self> {
         let mut buffer = [0; Self::LONGEST];
@@ -59,10 +64,11 @@ impl Stat {
         let name = line.get(open + 1..close)?.to_vec();
         let rest = std::str::from_utf8(line.get(close + 1..)?).ok()?;
         let mut fields = rest.split_ascii_whitespace();
-        // State is the third field, minor and major faults the tenth and the twelfth, the size the
-        // 23rd, processor the 39th, policy the 41st.
+        // State is the third field, flags the ninth, minor and major faults the tenth and the
+        // twelfth, the size the 23rd, processor the 39th, policy the 41st.
         let state = State(*fields.next()?.as_bytes().first()?);
-        let minor: u64 = fields.nth(6)?.parse().ok()?;
+        let flags: u64 = fields.nth(5)?.parse().ok()?;
+        let minor: u64 = fields.next()?.parse().ok()?;
         let major: u64 = fields.nth(1)?.parse().ok()?;
         let size = fields.nth(10)?.parse().ok()?;
         let cpu = fields.nth(15)?.parse().ok()?;
@@ -70,6 +76,7 @@ impl Stat {
         Some(Self {
             name,
             state,
+            is_exiting: flags & Self::EXITING != 0,
             faults: minor.saturating_add(major),
             size,
             cpu,
@@ -96,6 +103,13 @@ mod tests {
             let numbers = stat.map(|stat| (stat.faults, stat.size, stat.cpu, stat.policy));
             assert!(numbers.is_none_or(|numbers| numbers == (7 + 9, 20, 6, 1)));
         };
+        let flags = |flags: &str| {
+            let rest = rest.replacen(" 6 ", flags, 1);
+            Stat::parse(format!("12 (sh) R {rest}").as_bytes())
+                .unwrap()
+                .is_exiting
+        };
+        assert!(flags(" 4194308 ") && !flags(" 4194304 "));
         check(&format!("12 (sh) R {rest}"), Some((b"sh", true)));
         check(&format!("12 (a) R (b) S {rest}"), Some((b"a) R (b", false)));
         check("12 (sh) R 1 2 3", None);

@@ -88,6 +88,14 @@ impl Status {
         caught >> (signal - 1) & 1 != 0
     }
 
+    /// Whether this thread is about to end by a signal: the kernel sends all threads of its process
+    /// SIGKILL, whichever signal it was.
+    pub fn is_killed(&self) -> bool {
+        const SIGKILL: u64 = 9;
+        let pending = self.bits("SigPnd:").unwrap_or(0);
+        pending >> (SIGKILL - 1) & 1 != 0
+    }
+
     /// Whether its system calls are filtered.
     pub fn seccomp(&self) -> Seccomp {
         match self.first("Seccomp:") {
@@ -155,6 +163,9 @@ mod tests {
         assert_eq!(status.supplementary_groups(), Some(vec![4, 24]));
         assert_eq!(status.capabilities(), Some(0x1ff_ffff_ffff));
         assert!(status.ignores(2) && !status.ignores(1));
+        assert!(!status.is_killed());
+        assert!(Status::parse("SigPnd:\t0000000000000100\n").is_killed());
+        assert!(!Status::parse("SigPnd:\t0000000000004000\n").is_killed());
         assert_eq!(status.seccomp(), Seccomp::Filter);
         assert!(status.gains_no_privileges());
     }

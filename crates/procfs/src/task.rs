@@ -166,6 +166,19 @@ impl Task {
         threads.map_err(|source| Error::Read { path, source })
     }
 
+    /// Whether any of its threads goes on: has not ended, and was not killed.
+    pub fn goes_on(&self) -> bool {
+        let threads = self.threads().unwrap_or_default();
+        threads.into_iter().any(|tid| {
+            let folder = self.folder.join("task").join(tid.to_string());
+            let thread = Self { folder };
+            // In this order: the signal is pending until the thread begins to end.
+            let is_killed = thread.status().is_ok_and(|status| status.is_killed());
+            let is_ending = |stat: Stat| stat.is_exiting || stat.state.has_ended();
+            !is_killed && thread.stat().is_ok_and(|stat| !is_ending(stat))
+        })
+    }
+
     /// The paths of its cgroups: one, or one for each hierarchy of the first version of cgroups.
     /// None if it has ended.
     pub fn cgroups(&self) -> Vec<String> {
@@ -301,6 +314,8 @@ fn numbers_in(folder: &Path) -> io::Result<Vec<i32>> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -321,6 +336,22 @@ mod tests {
         assert!(ours.is_some() && ours == identity(&task.namespace(Namespace::Mount)));
         let exe = std::env::current_exe().unwrap();
         assert!(task.below_root(&exe).exists());
+    }
+
+    #[test]
+    fn a_killed_process_does_not_go_on() {
+        for _ in 0..20 {
+            let mut busy = Command::new("sh")
+                .args(["-c", "while :; do :; done"])
+                .spawn()
+                .unwrap();
+            let task = Task::of(busy.id() as i32);
+            assert!(task.goes_on());
+            busy.kill().unwrap();
+            assert!(!task.goes_on(), "{:?}", task.stat());
+            busy.wait().unwrap();
+            assert!(!task.goes_on());
+        }
     }
 
     #[test]

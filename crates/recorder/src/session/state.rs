@@ -54,10 +54,7 @@ impl Session {
 
     /// How many of the recorded processes still run. The record of an end can be lost.
     pub(crate) fn running(&self) -> u64 {
-        let runs = |pid| {
-            let stat = Task::of(pid).stat();
-            stat.is_ok_and(|stat| !stat.state.has_ended())
-        };
+        let runs = |pid| Task::of(pid).goes_on();
         let processes = self.mappings.processes.iter();
         processes.filter(|&(pid, _)| pid > 0 && runs(pid)).count() as u64
     }
