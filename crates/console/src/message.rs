@@ -59,8 +59,10 @@ fn in_one_line(error: &anyhow::Error) -> String {
             line.push_str(&cause);
         }
     }
-    if error.chain().any(is_out_of_descriptors) && !line.contains("ulimit") {
-        line.push_str(": raise the limit on open files (`ulimit -n`)");
+    let remedy = error.chain().find_map(remedy_for_limit);
+    if let Some(remedy) = remedy.filter(|_| !line.contains("ulimit")) {
+        line.push_str(": ");
+        line.push_str(remedy);
     }
     line
 }
@@ -75,11 +77,17 @@ pub fn without_errno(line: &str) -> String {
     kept
 }
 
-/// Whether the process may open no more files (EMFILE).
-fn is_out_of_descriptors(error: &(dyn Error + 'static)) -> bool {
+/// What helps if a limit of the process is reached: on open files, or on the size of files, which a
+/// file system may limit, too.
+fn remedy_for_limit(error: &(dyn Error + 'static)) -> Option<&'static str> {
     const EMFILE: i32 = 24;
+    const EFBIG: i32 = 27;
     let error = error.downcast_ref::<std::io::Error>();
-    error.and_then(std::io::Error::raw_os_error) == Some(EMFILE)
+    match error?.raw_os_error()? {
+        EMFILE => Some("raise the limit on open files (`ulimit -n`)"),
+        EFBIG => Some("raise the limit on the size of files (`ulimit -f`), if there is one"),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -108,12 +116,16 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_on_open_files_is_named() {
-        let error = anyhow::Error::new(std::io::Error::from_raw_os_error(24));
-        let line = in_one_line(&error.context("cannot start x"));
-        assert!(
-            line.starts_with("cannot start x: ") && line.ends_with("(`ulimit -n`)"),
-            "{line}"
-        );
+    fn limits_are_named() {
+        let check = |number, remedy: &str| {
+            let error = anyhow::Error::new(std::io::Error::from_raw_os_error(number));
+            let line = in_one_line(&error.context("cannot start x"));
+            assert!(
+                line.starts_with("cannot start x: ") && line.ends_with(remedy),
+                "{line}"
+            );
+        };
+        check(24, "(`ulimit -n`)");
+        check(27, "(`ulimit -f`), if there is one");
     }
 }

@@ -18,7 +18,7 @@ pub enum Error {
         command: String,
     },
     /// The command cannot be executed: shells exit 126.
-    #[error("cannot start {command}: {source}")]
+    #[error("cannot start {command}: {source}{}", remedy_for_limit(source))]
     CommandNotStarted {
         /// The command as given.
         command: String,
@@ -90,11 +90,22 @@ pub enum Error {
     #[error("-o - writes one recording: several (--switch-output, --snapshot) need a file name")]
     OnePipe,
     /// A system call failed while recording.
-    #[error("recording failed: {source}")]
+    #[error("recording failed: {source}{}", remedy_for_limit(source))]
     Sampling {
         /// The system's error.
         source: io::Error,
     },
+}
+
+/// What helps if no process or thread can be created (EAGAIN).
+fn remedy_for_limit(error: &io::Error) -> &'static str {
+    match Errno::from_io_error(error) {
+        Some(Errno::AGAIN) => {
+            ": raise the limit on processes and threads (`ulimit -u`, in a container also the \
+             container's)"
+        }
+        _ => "",
+    }
 }
 
 impl Error {
@@ -111,5 +122,24 @@ impl Error {
     /// A system call failed while recording.
     pub(crate) fn sampling(source: std::io::Error) -> Self {
         Self::Sampling { source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_on_processes_is_named() {
+        let command = "true".to_owned();
+        let source = io::Error::from_raw_os_error(11);
+        let error = Error::CommandNotStarted { command, source };
+        let error = error.to_string();
+        assert!(
+            error.starts_with("cannot start true: ") && error.contains("`ulimit -u`"),
+            "{error}"
+        );
+        let denied = Error::sampling(io::Error::from_raw_os_error(13)).to_string();
+        assert!(!denied.contains("ulimit"), "{denied}");
     }
 }

@@ -39,9 +39,9 @@ impl Target {
         if !exact.is_empty() {
             return Ok(Self::Functions(exact));
         }
-        let files = files(shown, given);
-        if !files.is_empty() {
-            return Ok(Self::Files(files));
+        let found = files(shown, given);
+        if !found.is_empty() {
+            return Ok(Self::Files(found));
         }
         let pattern: Pattern = given.parse()?;
         let matching = named(&|name| pattern.matches(name));
@@ -49,9 +49,10 @@ impl Target {
             return Ok(Self::Functions(matching));
         }
         let names = functions.iter().map(|&id| &*shown.symbolized()[id].name);
+        let file = without_line(given).filter(|file| !files(shown, file).is_empty());
         Err(Error::NoSuchFunction {
             pattern: given.to_owned(),
-            similar: similar(given, names),
+            similar: file.map_or_else(|| similar(given, names), |file| vec![file.to_owned()]),
         })
     }
 
@@ -153,6 +154,14 @@ fn functions(shown: &FilteredSamples<'_>) -> Vec<FunctionId> {
     functions.into_iter().collect()
 }
 
+/// The file in `FILE:LINE`, as other tools name places.
+fn without_line(given: &str) -> Option<&str> {
+    let (file, line) = given.rsplit_once(':')?;
+    line.bytes()
+        .all(|byte| byte.is_ascii_digit())
+        .then_some(file)
+}
+
 /// The source files whose paths are `given` or end in it.
 fn files(shown: &FilteredSamples<'_>, given: &str) -> BTreeSet<Arc<str>> {
     let ends_so = |file: &&Arc<str>| {
@@ -174,6 +183,29 @@ mod tests {
     use crate::profile::{Event, Unit};
     use crate::symbolize::SymbolizedProfile;
     use crate::testing::TestProfile;
+
+    #[test]
+    fn a_file_with_a_line_is_not_found_and_the_file_is_suggested() {
+        let mut test = TestProfile::new();
+        test.line("demo main 1");
+        let answer = vec![SymbolFrame {
+            function: Arc::from("main"),
+            file: Some(Arc::from("/src/demo.c")),
+            line: Some(10),
+            inlined: false,
+        }];
+        let symbolized = SymbolizedProfile::with_names(test.profile, |_| &answer);
+        let shown = FilteredSamples::new(&symbolized, &Filter::default()).unwrap();
+        let check = |given, expected: &[&str]| match Target::find(&shown, given) {
+            Err(Error::NoSuchFunction { similar, .. }) => assert_eq!(similar, expected),
+            _ => panic!("{given} was found"),
+        };
+        check("demo.c:10", &["demo.c"]);
+        check("src/demo.c:999", &["src/demo.c"]);
+        check("other.c:10", &[]);
+        check("demo.c:x", &[]);
+        assert!(Target::find(&shown, "demo.c").is_ok());
+    }
 
     /// The hottest of these stacks. Of functions with a dot, debug info names no source; of those
     /// that end in a colon, it names one that is not there.
