@@ -29,11 +29,12 @@ pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use probes::{ProbedPrograms, UnreachedProgram};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use quality::{
-    Losses, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode, UnwindFailure,
+    Losses, MissingCounts, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode,
+    UnwindFailure,
 };
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
-pub use stack::{StackEnd, StackNote};
+pub use stack::{MissingMemory, StackEnd, StackNote};
 pub use suggest::{one_of, similar};
 pub use text::{byte_size, counted, is_printable, printable};
 pub use unseen::UnseenProcesses;

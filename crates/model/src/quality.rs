@@ -9,7 +9,7 @@ use crate::fallback::Fallback;
 use crate::interpreted::{InterpretedLanguage, InterpretedStacks};
 use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
-use crate::stack::StackEnd;
+use crate::stack::{MissingMemory, StackEnd, StackNote};
 use crate::unseen::UnseenProcesses;
 use crate::waits::WaitCoverage;
 
@@ -30,6 +30,9 @@ pub struct Quality {
     pub settings: Option<RecordingSettings>,
     /// How the user stacks ended, samples by reason.
     pub stacks: BTreeMap<StackEnd, u64>,
+    /// Why memory of the stacks that ended so could not be read, as far as that is known.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub missing: BTreeMap<StackEnd, MissingCounts>,
     /// The weights of the stacks, if they may be very unequal.
     #[serde(skip_serializing_if = "StackWeights::are_none")]
     pub weights: StackWeights,
@@ -80,6 +83,18 @@ pub struct Quality {
     /// The size limit in bytes, if the recording ended early because it had reached the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
+}
+
+/// How many stacks lack memory for these reasons; one stack can have several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MissingCounts {
+    /// It is so far from the stack pointer that no copy of the stack could hold it.
+    pub far: u64,
+    /// The kernel denied access to the process.
+    pub denied: u64,
+    /// The process had ended.
+    pub ended: u64,
 }
 
 /// The weights of samples with a user stack: allocated bytes, or periods that vary.
@@ -251,6 +266,12 @@ impl Quality {
         for (&end, &count) in &other.stacks {
             add(self.stacks.entry(end).or_default(), count);
         }
+        for (&end, more) in &other.missing {
+            let counts = self.missing.entry(end).or_default();
+            add(&mut counts.far, more.far);
+            add(&mut counts.denied, more.denied);
+            add(&mut counts.ended, more.ended);
+        }
         add(&mut self.weights.all, other.weights.all);
         add(&mut self.weights.partial, other.weights.partial);
         add(&mut self.remote_read, other.remote_read);
@@ -303,6 +324,29 @@ impl Quality {
     /// Counts one more sample whose user stack ended like this.
     pub fn count_stack(&mut self, end: StackEnd) {
         *self.stacks.entry(end).or_default() += 1;
+    }
+
+    /// Counts why memory of one more stack is missing, if its walk ended because of that.
+    pub fn count_missing(&mut self, note: StackNote) {
+        use StackEnd::{OtherStack, Stale, TruncatedDump, UnreadableMemory};
+        let missing = note.missing;
+        let is_cause = matches!(
+            note.end,
+            TruncatedDump | UnreadableMemory | Stale | OtherStack
+        );
+        if is_cause && missing != MissingMemory::NONE {
+            let counts = self.missing.entry(note.end).or_default();
+            add(&mut counts.far, missing.is_far.into());
+            add(&mut counts.denied, missing.is_denied.into());
+            add(&mut counts.ended, missing.has_ended.into());
+        }
+    }
+
+    /// Whether most of the stacks that ended so lack memory for this reason.
+    pub(crate) fn is_mostly(&self, end: StackEnd, reason: fn(&MissingCounts) -> u64) -> bool {
+        let stacks = self.stacks.get(&end).copied().unwrap_or(0);
+        let counts = self.missing.get(&end).map_or(0, reason);
+        counts > stacks / 2
     }
 
     /// Takes over how many stacks lack the caller of their innermost function. Only the report

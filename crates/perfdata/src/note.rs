@@ -31,9 +31,9 @@ pub(crate) fn parse(raw: &[u8]) -> Option<StackNote> {
         return None;
     };
     Some(StackNote {
-        end: StackEnd::from_code(end)?,
         remote_read: u16::from_le_bytes([r0, r1]),
         elided: u32::from_le_bytes([e0, e1, e2, e3]),
         elided_at: u32::from_le_bytes([a0, a1, a2, a3]),
+        ..StackNote::new(StackEnd::from_code(end)?)
     })
 }

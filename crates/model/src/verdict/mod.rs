@@ -18,6 +18,7 @@ use serde::Serialize;
 use self::unseen::{left_running, older_children};
 use crate::quality::Quality;
 use crate::settings::{CallGraphSettings, RecordingSettings};
+use crate::stack::StackEnd;
 use crate::text::{byte_size, counted};
 use coverage::{coverage, misleads, misses_most, unseen};
 use losses::{has_loss_of_unknown_size, losses};
@@ -212,11 +213,27 @@ fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String
                 _ => String::new(),
             };
             format!(
-                "{stacks} ({share}): {}{place}{}",
+                "{stacks} ({share}): {}{place}{}{}",
                 end.describe(),
+                why_missing(end, quality),
                 remedy::ending(Cause::Stack(end), quality)
             )
         })
+}
+
+/// Why the memory where most of these stacks end could not be read; empty if unknown.
+fn why_missing(end: StackEnd, quality: &Quality) -> String {
+    let why = if quality.is_mostly(end, |missing| missing.denied) {
+        "the kernel denies access to the process"
+    } else if quality.is_mostly(end, |missing| missing.ended) {
+        "the process had ended"
+    } else {
+        return String::new();
+    };
+    match end {
+        StackEnd::UnreadableMemory => format!(", because {why}"),
+        _ => format!(", and {why}"),
+    }
 }
 
 /// How many stacks have more frames than a sample can hold.
@@ -307,7 +324,6 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::quality::{SampledBy, UnwindFailure};
-    use crate::stack::StackEnd;
 
     pub(super) fn quality(ends: &[(StackEnd, u64)], lost: u64) -> Quality {
         let mut quality = Quality {

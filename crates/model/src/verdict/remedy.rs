@@ -68,6 +68,10 @@ pub(super) fn ending(cause: Cause, quality: &Quality) -> String {
 fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
     let fewer = Remedy::FewerSamples(quality.sampled_by);
     match cause {
+        // Root may read all processes.
+        Cause::Stack(_) if is_denied(cause, quality) && Remedy::Root.helps(cause, quality) => {
+            vec![Remedy::Root]
+        }
         Cause::Stack(StackEnd::TruncatedDump | StackEnd::Stale) => vec![
             Remedy::CopyMore,
             Remedy::LargerRings(ring_for_largest_dumps(quality)),
@@ -120,7 +124,9 @@ impl Remedy {
         let is = |holds: fn(&RecordingSettings) -> bool| known.is_some_and(holds);
         match self {
             // Larger dumps fill the rings sooner.
-            Self::CopyMore => quality.losses.ring_full == 0 && is(could_dump_more),
+            Self::CopyMore => {
+                !is_far(cause, quality) && quality.losses.ring_full == 0 && is(could_dump_more)
+            }
             Self::RecordWithProf => is(|known| known.by_other_tool && lacks_unwinding(known)),
             Self::UnwindWhileRecording => is(lacks_unwinding),
             Self::CallGraphDwarf => {
@@ -128,27 +134,43 @@ impl Remedy {
             }
             Self::CpuClock => is(|known| !known.by_clock),
             Self::LargerRings(bytes) if matches!(cause, Cause::Stack(_)) => {
-                is(is_dump_limited_by_ring) && known.is_some_and(|known| bytes > known.ring)
+                !is_far(cause, quality)
+                    && is(is_dump_limited_by_ring)
+                    && known.is_some_and(|known| bytes > known.ring)
             }
             // Rings that lose many samples are always full: larger ones only delay that.
             Self::LargerRings(_) => quality.lost_share() < 0.1 && is(could_hold_more),
             // Many samples share the rings, which makes each dump smaller.
             Self::FewerSamples(_) if matches!(cause, Cause::Stack(_)) => {
-                is(does_rate_limit_dumps) && is(is_dump_limited_by_ring)
+                !is_far(cause, quality) && is(does_rate_limit_dumps) && is(is_dump_limited_by_ring)
             }
             Self::FewerSamples(SampledBy::Rate) => {
                 known.is_none_or(|known| known.rate.is_none_or(|rate| rate > 1))
             }
             Self::FewerSamples(_) => true,
             Self::MoreSamples(by) => !has_too_many_samples(quality) && could_be_more(by, quality),
-            // Only root's threads run before all others.
-            Self::Root | Self::RootOrStops => is(|known| !known.root),
+            // Only root's threads run before all others, but they read far memory late, too.
+            Self::Root => {
+                let reads_late = is_far(cause, quality) && !is_denied(cause, quality);
+                !reads_late && is(|known| !known.root)
+            }
+            Self::RootOrStops => is(|known| !known.root),
             Self::UnwindTables => !is_made_at_run_time(cause, quality),
             Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
             Self::PlatformThreads | Self::CFramePointers | Self::GoTables => true,
             Self::ReportIt => is(|known| known.unwound),
         }
     }
+}
+
+/// Whether most stacks that end for this reason need memory that no copy of them could hold.
+fn is_far(cause: Cause, quality: &Quality) -> bool {
+    matches!(cause, Cause::Stack(end) if quality.is_mostly(end, |missing| missing.far))
+}
+
+/// Whether most stacks that end for this reason are of processes that prof may not read.
+fn is_denied(cause: Cause, quality: &Quality) -> bool {
+    matches!(cause, Cause::Stack(end) if quality.is_mostly(end, |missing| missing.denied))
 }
 
 /// Whether most stacks that end for this reason stop in code without a file.
@@ -320,6 +342,7 @@ impl fmt::Display for Remedy {
 mod tests {
     use super::*;
     use crate::interpreted::MissingFrames;
+    use crate::quality::MissingCounts;
     use crate::verdict::Verdict;
 
     /// As root by default.
@@ -432,6 +455,110 @@ mod tests {
             };
             with(stopped, "");
         }
+    }
+
+    /// Root by default; most stacks that end so lack memory for these reasons.
+    fn check_missing(
+        end: StackEnd,
+        change: fn(&mut RecordingSettings),
+        missing: MissingCounts,
+        expected: &str,
+    ) {
+        let mut settings = usual();
+        change(&mut settings);
+        let mut quality = recorded(settings, &[end]);
+        quality.missing.insert(end, missing);
+        check(&quality, &[expected]);
+    }
+
+    #[test]
+    fn what_no_copy_could_hold_needs_no_larger_copies() {
+        let far = |far| MissingCounts {
+            far,
+            ..MissingCounts::default()
+        };
+        for end in [StackEnd::TruncatedDump, StackEnd::Stale] {
+            let small = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(8192);
+            };
+            check_missing(end, small, far(50), COPY_MORE);
+            check_missing(end, small, far(51), "");
+            let kept = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(8192);
+                it.unwound = false;
+            };
+            check_missing(end, kept, far(100), "record without --no-unwind");
+            // Neither lower rates nor larger rings.
+            let fast = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(7008);
+                it.rate = Some(9999);
+                (it.ring, it.largest_ring, it.root) = (2 << 20, 2 << 20, false);
+            };
+            check_missing(end, fast, far(0), LOWER_RATE);
+            check_missing(end, fast, far(100), "");
+            let small_ring = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(18_072);
+                it.ring = 512 << 10;
+            };
+            check_missing(end, small_ring, far(100), "");
+        }
+    }
+
+    #[test]
+    fn only_root_reads_processes_that_deny_access() {
+        let denied = MissingCounts {
+            denied: 100,
+            ..MissingCounts::default()
+        };
+        for end in [StackEnd::TruncatedDump, StackEnd::UnreadableMemory] {
+            let plain = |it: &mut RecordingSettings| {
+                it.call_graph = CallGraphSettings::Dump(8192);
+                it.root = false;
+            };
+            check_missing(end, plain, denied, "record as root");
+            let far = MissingCounts { far: 100, ..denied };
+            check_missing(end, plain, far, "record as root");
+            check_missing(end, |_| (), denied, "");
+        }
+        // Root may lack the capability.
+        let small = |it: &mut RecordingSettings| it.call_graph = CallGraphSettings::Dump(8192);
+        check_missing(StackEnd::TruncatedDump, small, denied, COPY_MORE);
+    }
+
+    #[test]
+    fn why_memory_could_not_be_read_is_said() {
+        let check = |end: StackEnd, (denied, ended), expected: &str| {
+            let mut quality = recorded(usual(), &[end]);
+            let counts = MissingCounts {
+                denied,
+                ended,
+                ..MissingCounts::default()
+            };
+            quality.missing.insert(end, counts);
+            let verdict = Verdict::new(&quality);
+            assert_eq!(verdict.problems(), [expected]);
+        };
+        let deep = StackEnd::TruncatedDump;
+        let line = "100 stacks (9.1 %): deeper than the copy of the stack";
+        check(deep, (50, 50), line);
+        check(
+            deep,
+            (51, 0),
+            &format!("{line}, and the kernel denies access to the process"),
+        );
+        check(deep, (0, 51), &format!("{line}, and the process had ended"));
+        let line = "100 stacks (9.1 %): stack memory could not be read";
+        let unreadable = StackEnd::UnreadableMemory;
+        check(
+            unreadable,
+            (100, 0),
+            &format!("{line}, because the kernel denies access to the process"),
+        );
+        check(
+            unreadable,
+            (0, 100),
+            &format!("{line}, because the process had ended"),
+        );
     }
 
     #[test]

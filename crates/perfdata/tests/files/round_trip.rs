@@ -195,10 +195,10 @@ fn check_sample(sample_type: u64, new: &NewSample<'_>) {
 #[test]
 fn a_stack_note_survives_and_foreign_bytes_are_none() {
     let note = StackNote {
-        end: StackEnd::Stale,
         remote_read: 500,
         elided: 70_000,
         elided_at: 4_000,
+        ..StackNote::new(StackEnd::Stale)
     };
     let event = event((SampleType::RAW | SampleType::IP).0, &[]);
     let format = RecordFormat::new(std::slice::from_ref(&event)).unwrap();

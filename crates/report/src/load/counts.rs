@@ -50,6 +50,7 @@ impl Counts {
     pub(super) fn stack(&mut self, note: StackNote, outermost: Option<FrameId>) {
         self.quality.samples += 1;
         self.quality.count_stack(note.end);
+        self.quality.count_missing(note);
         self.quality.remote_read += u64::from(note.remote_read > 0);
         self.quality.without_middle += u64::from(note.elided > 0);
         if let Some(frame) = outermost {

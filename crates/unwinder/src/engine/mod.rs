@@ -2,9 +2,9 @@
 
 mod framehop;
 
-use prof_model::StackNote;
+use prof_model::{MissingMemory, StackNote};
 
-use crate::memory::target::{NoMemory, Target, UserState};
+use crate::memory::target::{Memory, Target, UserState};
 use crate::unwinder::Unwinder;
 
 pub use framehop::Framehop;
@@ -25,6 +25,23 @@ pub trait FrameEngine {
     ) -> StackNote;
 }
 
+/// No memory but the dump, which begins at `start`.
+struct DumpOnly {
+    start: u64,
+    missing: MissingMemory,
+}
+
+impl Memory for DumpOnly {
+    fn read(&mut self, address: u64, _: &mut [u8]) -> usize {
+        self.missing.needs(address, self.start);
+        0
+    }
+
+    fn read_lasting(&mut self, _: u64, _: &mut [u8]) -> usize {
+        0
+    }
+}
+
 impl FrameEngine for Unwinder {
     fn unwind_dump(
         &mut self,
@@ -32,6 +49,14 @@ impl FrameEngine for Unwinder {
         user: &UserState<'_>,
         frames: &mut Vec<u64>,
     ) -> StackNote {
-        self.unwind(target, user, &mut NoMemory, frames)
+        let mut memory = DumpOnly {
+            start: user.dump.start,
+            missing: MissingMemory::NONE,
+        };
+        let note = self.unwind(target, user, &mut memory, frames);
+        StackNote {
+            missing: memory.missing,
+            ..note
+        }
     }
 }

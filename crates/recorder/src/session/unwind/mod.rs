@@ -9,7 +9,7 @@ mod tail_change;
 
 use std::collections::HashMap;
 
-use prof_model::{Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
+use prof_model::{MissingMemory, Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
@@ -39,6 +39,8 @@ struct UserUnwinder {
     java_names: JavaNames,
     /// The kernel's own chain of the sample's user stack.
     kernel_callchain: Vec<u64>,
+    /// What could not be read of the last stack.
+    missing: MissingMemory,
 }
 
 /// How the user's part of a chain was unwound.
@@ -90,6 +92,7 @@ impl ChainBuilder {
                 java: java_machines(),
                 java_names: JavaNames::default(),
                 kernel_callchain: Vec::new(),
+                missing: MissingMemory::NONE,
             },
             unknown: Process::default(),
             unwinds: true,
@@ -151,7 +154,10 @@ impl ChainBuilder {
             tail,
         };
         let unwound = self.users.unwind(&target, &registers, &stack, chain);
-        let note = entry.finish(unwound.note, kernel_frames, sample.ip, chain);
+        let note = StackNote {
+            missing: self.users.missing,
+            ..entry.finish(unwound.note, kernel_frames, sample.ip, chain)
+        };
         if chain.last() == Some(&context::USER) {
             chain.pop();
         }
@@ -226,6 +232,7 @@ impl UserUnwinder {
             &mut memory,
             chain,
         );
+        self.missing = memory.missing();
         let (departure, has_recalled) = (memory.departure(), memory.has_recalled());
         let is_on_other_stack = matches!(departure, Departure::Elsewhere(_));
         let first_of_tail = chain.len().saturating_sub(unwound.remote_read.into());

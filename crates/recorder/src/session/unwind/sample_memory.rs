@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
 use prof_events::LiveMemory;
-use prof_model::{Pid, Tid};
+use prof_events::tracing::Errno;
+use prof_model::{MissingMemory, Pid, Tid};
 use prof_unwinder::{JitCode, Memory};
 
 use crate::live::stack_tail::TailReader;
@@ -23,6 +24,7 @@ pub(crate) struct SampleMemory<'a> {
     left_dump: Option<DefaultHasher>,
     left_large_frame: bool,
     java: Option<JavaMachine<'a>>,
+    missing: MissingMemory,
 }
 
 impl<'a> SampleMemory<'a> {
@@ -43,6 +45,7 @@ impl<'a> SampleMemory<'a> {
             left_dump: None,
             left_large_frame: false,
             java: None,
+            missing: MissingMemory::NONE,
         }
     }
 
@@ -54,6 +57,11 @@ impl<'a> SampleMemory<'a> {
     /// Whether the stack of an earlier sample was used.
     pub(crate) fn has_recalled(&self) -> bool {
         self.recalled
+    }
+
+    /// What could not be read.
+    pub(crate) fn missing(&self) -> MissingMemory {
+        self.missing
     }
 
     /// How the walk left the dump.
@@ -68,6 +76,7 @@ impl<'a> SampleMemory<'a> {
 
 impl Memory for SampleMemory<'_> {
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
+        self.missing.needs(address, self.now.start);
         if let Some((tail, bytes)) = self.now.tail
             && let Some(offset) = address.checked_sub(tail.start)
             && let Some(bytes) = usize::try_from(offset).ok().and_then(|at| bytes.get(at..))
@@ -79,7 +88,10 @@ impl Memory for SampleMemory<'_> {
                 return length;
             }
         }
-        self.read_lasting(address, buffer)
+        let read = (self.live).map_or(Ok(0), |live| live.read(address, buffer));
+        self.missing.is_denied |= read == Err(Errno::PERM);
+        self.missing.has_ended |= read == Err(Errno::SRCH);
+        read.unwrap_or(0)
     }
 
     fn is_of_one_moment(&self, range: Range<u64>) -> bool {
@@ -162,5 +174,35 @@ mod tests {
         assert_eq!(read(0x1009).0, 0);
         assert_eq!(memory.mapping(0x1fff), Some(0x800..0x2000));
         assert_eq!(memory.mapping(0x2000), None);
+    }
+
+    #[test]
+    fn why_memory_is_missing_is_known() {
+        let now = SampledStack {
+            start: 0x10_0000,
+            dump: &[],
+            tail: None,
+        };
+        let check = |pid, address, is_far, has_ended| {
+            let mut memory = SampleMemory::new((pid, pid), now, None, &[]);
+            assert_eq!(memory.missing(), MissingMemory::NONE);
+            assert_eq!(memory.read(address, &mut [0; 8]), 0);
+            let expected = MissingMemory {
+                is_far,
+                is_denied: false,
+                has_ended,
+            };
+            assert_eq!(memory.missing(), expected, "{pid} {address:#x}");
+        };
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        let (ended, ours) = (ended.id() as Pid, std::process::id() as Pid);
+        check(ended, 0x10_0008, false, true);
+        check(ended, 0x10_fff7, false, true);
+        check(ended, 0x10_fff8, true, true);
+        // Another stack.
+        check(ended, 0xf_0000, true, true);
+        // Nothing is mapped there.
+        check(ours, 0x10_0008, false, false);
     }
 }
