@@ -7,6 +7,7 @@ mod address;
 mod coverage;
 mod fallback;
 mod interpreted;
+mod missing;
 mod module;
 pub mod perf_registers;
 mod probes;
@@ -25,16 +26,16 @@ pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use coverage::Coverage;
 pub use fallback::Fallback;
 pub use interpreted::{InterpretedFunction, InterpretedLanguage, InterpretedStacks, MissingFrames};
+pub use missing::{MissingCounts, MissingMemory};
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use probes::{ProbedPrograms, UnreachedProgram};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use quality::{
-    Losses, MissingCounts, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode,
-    UnwindFailure,
+    Losses, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode, UnwindFailure,
 };
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
-pub use stack::{MissingMemory, StackEnd, StackNote};
+pub use stack::{StackEnd, StackNote};
 pub use suggest::{one_of, similar};
 pub use text::{byte_size, counted, is_printable, printable};
 pub use unseen::UnseenProcesses;

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
 use crate::interpreted::{InterpretedLanguage, InterpretedStacks};
+use crate::missing::MissingCounts;
 use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
-use crate::stack::{MissingMemory, StackEnd, StackNote};
+use crate::stack::StackEnd;
 use crate::unseen::UnseenProcesses;
 use crate::waits::WaitCoverage;
 
@@ -83,18 +84,6 @@ pub struct Quality {
     /// The size limit in bytes, if the recording ended early because it had reached the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
-}
-
-/// How many stacks lack memory for these reasons; one stack can have several.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct MissingCounts {
-    /// It is so far from the stack pointer that no copy of the stack could hold it.
-    pub far: u64,
-    /// The kernel denied access to the process.
-    pub denied: u64,
-    /// The process had ended.
-    pub ended: u64,
 }
 
 /// The weights of samples with a user stack: allocated bytes, or periods that vary.
@@ -326,29 +315,6 @@ impl Quality {
         *self.stacks.entry(end).or_default() += 1;
     }
 
-    /// Counts why memory of one more stack is missing, if its walk ended because of that.
-    pub fn count_missing(&mut self, note: StackNote) {
-        use StackEnd::{OtherStack, Stale, TruncatedDump, UnreadableMemory};
-        let missing = note.missing;
-        let is_cause = matches!(
-            note.end,
-            TruncatedDump | UnreadableMemory | Stale | OtherStack
-        );
-        if is_cause && missing != MissingMemory::NONE {
-            let counts = self.missing.entry(note.end).or_default();
-            add(&mut counts.far, missing.is_far.into());
-            add(&mut counts.denied, missing.is_denied.into());
-            add(&mut counts.ended, missing.has_ended.into());
-        }
-    }
-
-    /// Whether most of the stacks that ended so lack memory for this reason.
-    pub(crate) fn is_mostly(&self, end: StackEnd, reason: fn(&MissingCounts) -> u64) -> bool {
-        let stacks = self.stacks.get(&end).copied().unwrap_or(0);
-        let counts = self.missing.get(&end).map_or(0, reason);
-        counts > stacks / 2
-    }
-
     /// Takes over how many stacks lack the caller of their innermost function. Only the report
     /// finds that: the recorder counted them with the other chains of frame pointers.
     pub fn take_skipped_callers(&mut self, found: &Self) {
@@ -404,7 +370,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Counts also come from files, which may claim anything.
-fn add(count: &mut u64, more: u64) {
+pub(crate) fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::CallGraphSettings;
+use crate::missing::MissingMemory;
 
 /// Why the walk up a stack stopped. A partial stack is a value with a reason, not an error.
 ///
@@ -89,31 +89,6 @@ pub struct StackNote {
     pub elided_at: u32,
     /// What is known of memory that was needed and could not be read. Recordings do not store it.
     pub missing: MissingMemory,
-}
-
-/// Why memory of a stack could not be read, as far as it matters for what helps.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct MissingMemory {
-    /// It is so far from the stack pointer that no copy of the stack could hold it.
-    pub is_far: bool,
-    /// The kernel denies access to the process.
-    pub is_denied: bool,
-    /// The process had ended.
-    pub has_ended: bool,
-}
-
-impl MissingMemory {
-    /// Nothing is known to be missing.
-    pub const NONE: Self = Self {
-        is_far: false,
-        is_denied: false,
-        has_ended: false,
-    };
-
-    /// Memory at `address` is needed, and the copy of the stack begins at `start`.
-    pub fn needs(&mut self, address: u64, start: u64) {
-        self.is_far |= address.wrapping_sub(start) >= CallGraphSettings::LARGEST_DUMP.into();
-    }
 }
 
 impl StackNote {

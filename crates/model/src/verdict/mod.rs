@@ -1,11 +1,14 @@
 //! The verdict on a recording: is it good, what is wrong with it, and what to do.
 
 mod coverage;
+mod grade;
 mod interpreted;
 mod losses;
 mod percent;
 mod probes;
 mod remedy;
+mod room;
+mod stacks;
 mod unseen;
 mod waits;
 mod weights;
@@ -13,73 +16,19 @@ mod weights;
 use std::fmt;
 use std::iter::once;
 
-use serde::Serialize;
-
 use self::unseen::{left_running, older_children};
 use crate::quality::Quality;
 use crate::settings::{CallGraphSettings, RecordingSettings};
-use crate::stack::StackEnd;
 use crate::text::{byte_size, counted};
-use coverage::{coverage, misleads, misses_most, unseen};
-use losses::{has_loss_of_unknown_size, losses};
+use coverage::{coverage, unseen};
+pub use grade::Grade;
+use grade::grade;
+use losses::losses;
 use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
-use waits::{hide_most, hides_much, waits, whole_time};
-use weights::{partial_weight, whole_weight};
-
-/// How far a profile can be trusted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Grade {
-    /// At least 99.5 % of the stacks, and of the waiting time, are whole and at most 0.1 % of the
-    /// samples are lost.
-    Good,
-    /// Between good and bad: read it with what is missing in mind.
-    Fair,
-    /// Too few samples to decide between good and fair. `--strict` refuses these, too.
-    TooFewSamples,
-    /// There are no samples, fewer than 95 % of the stacks are whole, more than 1 % of the samples
-    /// are lost, or more than half of the work has no samples. `--strict` refuses these.
-    Bad,
-}
-
-impl Grade {
-    const GOOD_WHOLE: f64 = 0.995;
-    const FAIR_WHOLE: f64 = 0.95;
-    const GOOD_LOST: f64 = 0.001;
-    const FAIR_LOST: f64 = 0.01;
-
-    /// With 30 samples, one recording in 24 shows nothing of a function that takes 10 % of the
-    /// time.
-    const ENOUGH_SAMPLES: u64 = 30;
-
-    /// Whether such a profile is to be trusted: the question of `--strict`.
-    pub fn is_trusted(self) -> bool {
-        matches!(self, Self::Good | Self::Fair)
-    }
-
-    fn of(whole: f64, lost: f64) -> Self {
-        if whole >= Self::GOOD_WHOLE && lost <= Self::GOOD_LOST {
-            Self::Good
-        } else if whole >= Self::FAIR_WHOLE && lost <= Self::FAIR_LOST {
-            Self::Fair
-        } else {
-            Self::Bad
-        }
-    }
-}
-
-/// The grade in a word or two, as in the verdict.
-impl fmt::Display for Grade {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Good => "good",
-            Self::Fair => "fair",
-            Self::TooFewSamples => "too few samples",
-            Self::Bad => "BAD",
-        })
-    }
-}
+use stacks::{partial_stacks, without_middle};
+use waits::waits;
+use weights::partial_weight;
 
 /// The verdict on [`Quality`]'s counts. Its [`Display`](fmt::Display) is a summary line, then one
 /// line for each problem with its remedy.
@@ -180,74 +129,6 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The grade, given the share of whole stacks.
-fn grade(quality: &Quality, whole_stacks: f64) -> Grade {
-    let whole = whole_stacks
-        .min(whole_weight(quality))
-        .min(quality.waits.map_or(1.0, whole_time));
-    match Grade::of(whole, quality.lost_share()) {
-        _ if misses_most(quality) || quality.waits.is_some_and(hide_most) => Grade::Bad,
-        Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
-        Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
-        Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
-        Grade::Good if misleads(quality) => Grade::Fair,
-        Grade::Good if probes::misses_much(quality) => Grade::Fair,
-        Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
-        Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
-        Grade::Good if interpreted::hides_much(quality) => Grade::Fair,
-        grade => grade,
-    }
-}
-
-fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<Item = String> {
-    quality
-        .partial_stacks()
-        .into_iter()
-        .map(move |(end, count)| {
-            let share = percent(share(count, stacks).unwrap_or(0.0));
-            let stacks = counted(count, "stack");
-            let place = match quality.failures.iter().find(|failure| failure.end == end) {
-                Some(failure) if !failure.module.is_empty() => {
-                    format!(" (most in {}+{:#x})", failure.module, failure.offset)
-                }
-                _ => String::new(),
-            };
-            format!(
-                "{stacks} ({share}): {}{place}{}{}",
-                end.describe(),
-                why_missing(end, quality),
-                remedy::ending(Cause::Stack(end), quality)
-            )
-        })
-}
-
-/// Why the memory where most of these stacks end could not be read; empty if unknown.
-fn why_missing(end: StackEnd, quality: &Quality) -> String {
-    let why = if quality.is_mostly(end, |missing| missing.denied) {
-        "the kernel denies access to the process"
-    } else if quality.is_mostly(end, |missing| missing.ended) {
-        "the process had ended"
-    } else {
-        return String::new();
-    };
-    match end {
-        StackEnd::UnreadableMemory => format!(", because {why}"),
-        _ => format!(", and {why}"),
-    }
-}
-
-/// How many stacks have more frames than a sample can hold.
-fn without_middle(quality: &Quality, stacks: u64) -> Option<String> {
-    let count = quality.without_middle;
-    (count > 0).then(|| {
-        format!(
-            "{} ({}): deeper than a sample can hold (about 8,000 frames), so the middle is left out",
-            counted(count, "stack"),
-            percent(share(count, stacks).unwrap_or(0.0)),
-        )
-    })
-}
-
 /// The problems of a recording without samples.
 fn without_samples(quality: &Quality) -> Vec<String> {
     once(format!("nothing was sampled: {}", quality.why_no_samples()))
@@ -324,6 +205,7 @@ fn share(part: u64, whole: u64) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::quality::{SampledBy, UnwindFailure};
+    use crate::stack::StackEnd;
 
     pub(super) fn quality(ends: &[(StackEnd, u64)], lost: u64) -> Quality {
         let mut quality = Quality {
