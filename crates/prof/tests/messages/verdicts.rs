@@ -2,9 +2,9 @@
 //! each.
 
 use prof_model::{
-    CallGraphSettings, Coverage, Fallback, Losses, ProbedPrograms, Quality, RecordingSettings,
-    SampledBy, StackEnd, StackWeights, UnreachedProgram, Unsampled, UnsampledCode, UnseenProcesses,
-    UnwindFailure, Verdict, WaitCoverage,
+    CallGraphSettings, Coverage, Fallback, Losses, MissingCounts, ProbedPrograms, Quality,
+    RecordingSettings, SampledBy, StackEnd, StackWeights, UnreachedProgram, Unsampled,
+    UnsampledCode, UnseenProcesses, UnwindFailure, Verdict, WaitCoverage,
 };
 
 /// A change to a good recording, with what it means.
@@ -85,6 +85,23 @@ const CHANGES: &[Change] = &[
     ("good", |_| ()),
     ("stacks read from live memory", |it| it.remote_read = 20),
     ("stacks without their middle", |it| it.without_middle = 5),
+    ("stacks of processes that deny access", |it| {
+        it.settings.get_or_insert_default().root = false;
+        it.stacks.insert(StackEnd::TruncatedDump, 100);
+        let denied = MissingCounts {
+            denied: 100,
+            ..MissingCounts::default()
+        };
+        it.missing.insert(StackEnd::TruncatedDump, denied);
+    }),
+    ("stacks of processes that had ended", |it| {
+        it.stacks.insert(StackEnd::UnreadableMemory, 100);
+        let ended = MissingCounts {
+            ended: 100,
+            ..MissingCounts::default()
+        };
+        it.missing.insert(StackEnd::UnreadableMemory, ended);
+    }),
     ("3 samples", |it| {
         it.samples = 3;
         it.stacks = [(StackEnd::Root, 3)].into();
