@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::quality::{Quality, add};
 use crate::settings::CallGraphSettings;
-use crate::stack::{StackEnd, StackNote};
 
 /// Why memory of a stack could not be read, as far as it matters for what helps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -43,27 +41,20 @@ pub struct MissingCounts {
     pub ended: u64,
 }
 
-impl Quality {
-    /// Counts why memory of one more stack is missing, if its walk ended because of that.
-    pub fn count_missing(&mut self, note: StackNote) {
-        use StackEnd::{OtherStack, Stale, TruncatedDump, UnreadableMemory};
-        let missing = note.missing;
-        let is_cause = matches!(
-            note.end,
-            TruncatedDump | UnreadableMemory | Stale | OtherStack
-        );
-        if is_cause && missing != MissingMemory::NONE {
-            let counts = self.missing.entry(note.end).or_default();
-            add(&mut counts.far, missing.is_far.into());
-            add(&mut counts.denied, missing.is_denied.into());
-            add(&mut counts.ended, missing.has_ended.into());
-        }
+impl MissingCounts {
+    /// Counts one more stack.
+    pub(crate) fn count(&mut self, missing: MissingMemory) {
+        self.add(&Self {
+            far: missing.is_far.into(),
+            denied: missing.is_denied.into(),
+            ended: missing.has_ended.into(),
+        });
     }
 
-    /// Whether most of the stacks that ended so lack memory for this reason.
-    pub(crate) fn is_mostly(&self, end: StackEnd, reason: fn(&MissingCounts) -> u64) -> bool {
-        let stacks = self.stacks.get(&end).copied().unwrap_or(0);
-        let counts = self.missing.get(&end).map_or(0, reason);
-        counts > stacks / 2
+    /// Adds the counts of other stacks.
+    pub(crate) fn add(&mut self, more: &Self) {
+        self.far = self.far.saturating_add(more.far);
+        self.denied = self.denied.saturating_add(more.denied);
+        self.ended = self.ended.saturating_add(more.ended);
     }
 }

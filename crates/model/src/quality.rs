@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
 use crate::interpreted::{InterpretedLanguage, InterpretedStacks};
-use crate::missing::MissingCounts;
+use crate::missing::{MissingCounts, MissingMemory};
 use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
-use crate::stack::StackEnd;
+use crate::stack::{StackEnd, StackNote};
 use crate::unseen::UnseenProcesses;
 use crate::waits::WaitCoverage;
 
@@ -256,10 +256,7 @@ impl Quality {
             add(self.stacks.entry(end).or_default(), count);
         }
         for (&end, more) in &other.missing {
-            let counts = self.missing.entry(end).or_default();
-            add(&mut counts.far, more.far);
-            add(&mut counts.denied, more.denied);
-            add(&mut counts.ended, more.ended);
+            self.missing.entry(end).or_default().add(more);
         }
         add(&mut self.weights.all, other.weights.all);
         add(&mut self.weights.partial, other.weights.partial);
@@ -313,6 +310,26 @@ impl Quality {
     /// Counts one more sample whose user stack ended like this.
     pub fn count_stack(&mut self, end: StackEnd) {
         *self.stacks.entry(end).or_default() += 1;
+    }
+
+    /// Counts why memory of one more stack is missing, if its walk ended because of that.
+    pub fn count_missing(&mut self, note: StackNote) {
+        use StackEnd::{OtherStack, Stale, TruncatedDump, UnreadableMemory};
+        let missing = note.missing;
+        let is_cause = matches!(
+            note.end,
+            TruncatedDump | UnreadableMemory | Stale | OtherStack
+        );
+        if is_cause && missing != MissingMemory::NONE {
+            self.missing.entry(note.end).or_default().count(missing);
+        }
+    }
+
+    /// Whether most of the stacks that ended so lack memory for this reason.
+    pub(crate) fn is_mostly(&self, end: StackEnd, reason: fn(&MissingCounts) -> u64) -> bool {
+        let stacks = self.stacks.get(&end).copied().unwrap_or(0);
+        let counts = self.missing.get(&end).map_or(0, reason);
+        counts > stacks / 2
     }
 
     /// Takes over how many stacks lack the caller of their innermost function. Only the report
@@ -370,7 +387,7 @@ fn is_false(value: &bool) -> bool {
 }
 
 /// Counts also come from files, which may claim anything.
-pub(crate) fn add(count: &mut u64, more: u64) {
+fn add(count: &mut u64, more: u64) {
     *count = count.saturating_add(more);
 }
 

@@ -90,7 +90,7 @@ impl Status {
 
     /// Whether this thread is about to end by a signal: the kernel sends all threads of its process
     /// SIGKILL, whichever signal it was.
-    pub fn is_killed(&self) -> bool {
+    pub(crate) fn is_killed(&self) -> bool {
         const SIGKILL: u64 = 9;
         let pending = self.bits("SigPnd:").unwrap_or(0);
         pending >> (SIGKILL - 1) & 1 != 0

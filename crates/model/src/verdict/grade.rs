@@ -4,13 +4,6 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::coverage::{misleads, misses_most};
-use super::losses::has_loss_of_unknown_size;
-use super::waits::{hide_most, hides_much, whole_time};
-use super::weights::whole_weight;
-use super::{has_few_samples, interpreted, probes};
-use crate::quality::Quality;
-
 /// How far a profile can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -42,7 +35,7 @@ impl Grade {
         matches!(self, Self::Good | Self::Fair)
     }
 
-    fn of(whole: f64, lost: f64) -> Self {
+    pub(super) fn of(whole: f64, lost: f64) -> Self {
         if whole >= Self::GOOD_WHOLE && lost <= Self::GOOD_LOST {
             Self::Good
         } else if whole >= Self::FAIR_WHOLE && lost <= Self::FAIR_LOST {
@@ -62,24 +55,5 @@ impl fmt::Display for Grade {
             Self::TooFewSamples => "too few samples",
             Self::Bad => "BAD",
         })
-    }
-}
-
-/// The grade, given the share of whole stacks.
-pub(super) fn grade(quality: &Quality, whole_stacks: f64) -> Grade {
-    let whole = whole_stacks
-        .min(whole_weight(quality))
-        .min(quality.waits.map_or(1.0, whole_time));
-    match Grade::of(whole, quality.lost_share()) {
-        _ if misses_most(quality) || quality.waits.is_some_and(hide_most) => Grade::Bad,
-        Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
-        Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
-        Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
-        Grade::Good if misleads(quality) => Grade::Fair,
-        Grade::Good if probes::misses_much(quality) => Grade::Fair,
-        Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
-        Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
-        Grade::Good if interpreted::hides_much(quality) => Grade::Fair,
-        grade => grade,
     }
 }

@@ -20,15 +20,14 @@ use self::unseen::{left_running, older_children};
 use crate::quality::Quality;
 use crate::settings::{CallGraphSettings, RecordingSettings};
 use crate::text::{byte_size, counted};
-use coverage::{coverage, unseen};
+use coverage::{coverage, misleads, misses_most, unseen};
 pub use grade::Grade;
-use grade::grade;
-use losses::losses;
+use losses::{has_loss_of_unknown_size, losses};
 use percent::{lost_shown, percent, whole_shown};
 use remedy::Cause;
 use stacks::{partial_stacks, without_middle};
-use waits::waits;
-use weights::partial_weight;
+use waits::{hide_most, hides_much, waits, whole_time};
+use weights::{partial_weight, whole_weight};
 
 /// The verdict on [`Quality`]'s counts. Its [`Display`](fmt::Display) is a summary line, then one
 /// line for each problem with its remedy.
@@ -126,6 +125,25 @@ impl fmt::Display for Verdict {
         self.problems
             .iter()
             .try_for_each(|problem| write!(f, "\n  - {problem}"))
+    }
+}
+
+/// The grade, given the share of whole stacks.
+fn grade(quality: &Quality, whole_stacks: f64) -> Grade {
+    let whole = whole_stacks
+        .min(whole_weight(quality))
+        .min(quality.waits.map_or(1.0, whole_time));
+    match Grade::of(whole, quality.lost_share()) {
+        _ if misses_most(quality) || quality.waits.is_some_and(hide_most) => Grade::Bad,
+        Grade::Good | Grade::Fair if has_few_samples(quality) => Grade::TooFewSamples,
+        Grade::Good if has_loss_of_unknown_size(&quality.losses) => Grade::Fair,
+        Grade::Good if !quality.changed_cpus.is_empty() => Grade::Fair,
+        Grade::Good if misleads(quality) => Grade::Fair,
+        Grade::Good if probes::misses_much(quality) => Grade::Fair,
+        Grade::Good if quality.privileged_programs().next().is_some() => Grade::Fair,
+        Grade::Good if quality.waits.is_some_and(hides_much) => Grade::Fair,
+        Grade::Good if interpreted::hides_much(quality) => Grade::Fair,
+        grade => grade,
     }
 }
 
