@@ -7,6 +7,14 @@ pub(crate) enum Rule {
     Compact(CompactRule),
     /// The CFI has expressions or other rare constructs: evaluate it completely each time.
     Evaluate,
+    /// Evaluate it; but the function restores registers that were saved elsewhere, as `longjmp`,
+    /// `setcontext` and libgcc's functions for exceptions do.
+    RestoresContext,
+    /// The code goes straight on to a jump or return with other registers than CFI says: follow it.
+    Exit,
+    /// libgcc lets an exception land: the registers of the handler are in its `struct
+    /// _Unwind_Context`, this far from the frame pointer.
+    Landing(i32),
     /// The CFI says that there is no caller.
     Entry,
     /// There is no CFI; this follows from an analysis of the code. Accepted only if the return

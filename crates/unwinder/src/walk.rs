@@ -15,6 +15,7 @@ use crate::rule::Rule;
 use crate::step::Step;
 use crate::step::apply::{apply, evaluate};
 use crate::step::check::check;
+use crate::step::exit::{exit, land};
 use crate::step::fast;
 use crate::step::lookup::find_rule;
 
@@ -96,7 +97,12 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
     step.stack.expect_end_of(frame);
     let registers = match &found.rule {
         Rule::Compact(rule) => apply(step, rule),
-        Rule::Evaluate => evaluate(step, &place, &found),
+        Rule::Evaluate | Rule::RestoresContext => evaluate(step, &place, &found),
+        Rule::Exit => return exit(step, &place).map(Next::Caller),
+        Rule::Landing(context) => match land(step, *context) {
+            Some(caller) => return Ok(Next::Caller(caller)),
+            None => evaluate(step, &place, &found),
+        },
         Rule::Entry | Rule::ProgramEntry => return Err(StackEnd::Root),
         // The code that ends a goroutine is near its stack's top, within any dump: this was read
         // when the frames below had returned.

@@ -20,6 +20,7 @@ pub(super) static LAYOUT: RegisterLayout = RegisterLayout {
     return_address: LR,
     return_slot: None,
     saved: &[19, 20, 21, 22, 23, 24, 25, 26, 27, 28, FP, LR],
+    landing_arguments: &[0, 1, 2, 3],
     // enum perf_event_arm_regs has DWARF's order.
     from_kernel: &[
         0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,

@@ -124,6 +124,59 @@ impl Architecture {
         }
     }
 
+    /// If the code at `target` goes straight to the jump or return that leaves its function,
+    /// whether a register says where the stack will be.
+    pub(crate) fn exit_has_stack(self, code: Code<'_>, target: u64) -> Option<bool> {
+        match self {
+            Self::X86_64 => x86_64::exit_has_stack(code, target),
+            Self::Aarch64 => None,
+        }
+    }
+
+    /// Whether it goes straight to a return with another stack pointer than by this rule.
+    pub(crate) fn returns_elsewhere(self, code: Code<'_>, target: u64, rule: &CompactRule) -> bool {
+        match self {
+            Self::X86_64 => x86_64::returns_elsewhere(code, target, rule),
+            Self::Aarch64 => false,
+        }
+    }
+
+    /// The registers once code that goes straight to the end of its function has left it, and
+    /// whether it does so by a return.
+    pub(crate) fn registers_at_exit(
+        self,
+        code: Code<'_>,
+        target: u64,
+        registers: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Option<(Registers, bool)> {
+        match self {
+            Self::X86_64 => x86_64::registers_at_exit(code, target, registers, read),
+            Self::Aarch64 => None,
+        }
+    }
+
+    /// Where the context of an exception's handler is, from the frame pointer, if the exception
+    /// lands in the code at `target`.
+    pub(crate) fn landing(self, code: Code<'_>, function: Range<u64>, target: u64) -> Option<i32> {
+        match self {
+            Self::X86_64 => x86_64::landing(code, function, target),
+            Self::Aarch64 => None,
+        }
+    }
+
+    /// The registers at the handler, by this context.
+    pub(crate) fn landing_registers(
+        self,
+        context: u64,
+        read: ReadWord<'_>,
+    ) -> Result<Registers, StackEnd> {
+        match self {
+            Self::X86_64 => x86_64::landing_registers(context, read),
+            Self::Aarch64 => Err(StackEnd::NoUnwindInfo),
+        }
+    }
+
     /// Whether a function can return to the address between these bytes of code.
     pub(crate) fn is_return_address(self, before: &[u8], after: &[u8]) -> bool {
         match self {
@@ -280,6 +333,8 @@ pub(crate) struct RegisterLayout {
     pub(crate) return_slot: Option<i64>,
     /// The registers a [`CompactRule`] can restore, by slot.
     pub(crate) saved: &'static [u8],
+    /// The registers in which libgcc passes arguments to a landing pad.
+    pub(crate) landing_arguments: &'static [u8],
     /// DWARF numbers by the kernel's numbers (`enum perf_event_..._regs`).
     pub(crate) from_kernel: &'static [u8],
     /// The bits of a code address: without pointer authentication codes.

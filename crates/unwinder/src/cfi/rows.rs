@@ -52,7 +52,10 @@ pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &RegisterLayout) -> Rule
         return Rule::Entry;
     }
     let Some(mut rule) = try_compact(row, layout) else {
-        return Rule::Evaluate;
+        return match restores_context(row, layout) {
+            true => Rule::RestoresContext,
+            false => Rule::Evaluate,
+        };
     };
     let by_go = fde.cie().data_alignment_factor() == GO_DATA_ALIGNMENT;
     if by_go && rule.saved_mask == 0 && rule.cfa_offset >= 16 {
@@ -61,6 +64,16 @@ pub(super) fn compact(row: &Row, fde: &Fde<'_>, layout: &RegisterLayout) -> Rule
         slot.and_then(|slot| rule.save(slot, -16));
     }
     Rule::Compact(rule)
+}
+
+/// Whether the function sets the stack pointer, jumps to where a register says, or may end with
+/// `__builtin_eh_return`: only those functions save a landing pad's arguments.
+fn restores_context(row: &Row, layout: &RegisterLayout) -> bool {
+    let rule = |register: u8| row.register(Register(u16::from(register)));
+    let is_saved = |&register| matches!(rule(register), Some(RegisterRule::Offset(_)));
+    rule(layout.stack_pointer).is_some()
+        || matches!(rule(layout.return_address), Some(RegisterRule::Register(_)))
+        || layout.landing_arguments.iter().all(is_saved)
 }
 
 /// Only Go's linker writes this factor on x86-64.

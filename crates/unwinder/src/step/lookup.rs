@@ -7,7 +7,7 @@ use crate::code::patterns::{
 };
 use crate::code::{KnownCode, ProcessCode};
 use crate::frame::Frame;
-use crate::module::code_mapping::CodeMapping;
+use crate::module::code_mapping::{CodeAddress, CodeMapping};
 use crate::rule::{CompactRule, Rule};
 
 /// The rule for a frame, from the cache if possible.
@@ -68,6 +68,7 @@ fn create_rule(
         let entry = is_signal_return.then(|| code.function(at)).flatten();
         return Some(CachedRule {
             starts_function: entry.is_some_and(|entry| entry.start == address),
+            rule: refined(code, frame, place, rule.rule),
             ..rule
         });
     }
@@ -96,6 +97,50 @@ fn create_rule(
         signal_frame: rule == Rule::SignalReturn,
         starts_function: rule == Rule::SignalReturn,
     })
+}
+
+/// The rule for a frame whose function may not return to its caller, as `longjmp`, or whose code is
+/// known better than its CFI.
+fn refined(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping, by_cfi: Rule) -> Rule {
+    let architecture = code.architecture();
+    let target = place.elf_address(frame.program_counter());
+    let at = place.code_address(frame.lookup_address());
+    match by_cfi {
+        Rule::Compact(rule) if frame.interrupted => {
+            let mut read = code.reader(place.module);
+            match architecture.returns_elsewhere(&mut read, target, &rule) {
+                true => Rule::Exit,
+                false => by_cfi,
+            }
+        }
+        Rule::RestoresContext => restoring_rule(code, frame, at, target).unwrap_or(Rule::Evaluate),
+        rule => rule,
+    }
+}
+
+/// The rule for a frame whose function restores registers that were saved elsewhere, if its code
+/// gives one. `target` is its program counter in the module.
+fn restoring_rule(
+    code: &mut ProcessCode<'_>,
+    frame: &Frame,
+    at: CodeAddress,
+    target: u64,
+) -> Option<Rule> {
+    let function = code.function(at)?;
+    let architecture = code.architecture();
+    let mut read = code.reader(at.module);
+    let start = function.start;
+    if let Some(context) = architecture.landing(&mut read, function, target) {
+        return Some(Rule::Landing(context));
+    }
+    if !frame.interrupted {
+        return None;
+    }
+    match architecture.exit_has_stack(&mut read, target)? {
+        true => Some(Rule::Exit),
+        // It is still on the stack of its caller.
+        false => (architecture.follow_to(&mut read, start, target)).map(Rule::Guess),
+    }
 }
 
 /// The rule for a frame of a Go program where its CFI does not lead to the caller.

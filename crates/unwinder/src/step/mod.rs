@@ -3,6 +3,7 @@
 pub(crate) mod apply;
 pub(crate) mod call_edges;
 pub(crate) mod check;
+pub(crate) mod exit;
 pub(crate) mod fast;
 pub(crate) mod lookup;
 

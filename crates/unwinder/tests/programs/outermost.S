@@ -11,14 +11,14 @@ first:
     .cfi_endproc
     .size first, . - first
 
-/* Its CFI does not describe its frame. */
+/* Its CFI does not describe its frame, and its code does not go straight to its end. */
     .globl wrong
     .type wrong, @function
 wrong:
     .cfi_startproc
     sub $40, %rsp
-    nop
-    add $40, %rsp
+    je 1f
+1:  add $40, %rsp
     ret
     .cfi_endproc
     .size wrong, . - wrong

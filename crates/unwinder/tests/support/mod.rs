@@ -119,15 +119,12 @@ impl Samples {
         }
     }
 
-    /// The share of whole stacks, and a line for each other end; without those that end because an
-    /// exception lands.
+    /// The share of whole stacks, and a line for each other end.
     pub fn summary(&self) -> (f64, String) {
         let answers = self.unwind(&mut Unwinder::new(LocalFiles));
-        let (landing, counted): (Vec<_>, Vec<_>) = (self.samples.iter().zip(&answers))
+        let counted: Vec<_> = (self.samples.iter().zip(&answers))
             .filter(|(_, answer)| answer.unwound.end.counts())
-            .partition(|(sample, answer)| self.lands(sample, answer));
-        let share_landing = landing.len() as f64 / answers.len().max(1) as f64;
-        assert!(share_landing <= 0.05, "{share_landing} of exceptions land");
+            .collect();
         let is_whole = |answer: &Answer| answer.unwound.end == StackEnd::Root;
         let whole = counted.iter().filter(|(_, answer)| is_whole(answer));
         let share = whole.count() as f64 / counted.len().max(1) as f64;
@@ -151,12 +148,6 @@ impl Samples {
             lines += &format!("{:6} {}\n", group.len(), group[0]);
         }
         (share, lines)
-    }
-
-    /// Whether the stack ends because an exception lands: libgcc is changing it.
-    fn lands(&self, sample: &UserSample, answer: &Answer) -> bool {
-        let first = answer.frames.first().copied().unwrap_or(0);
-        !answer.unwound.end.is_whole() && self.place(sample, first).starts_with("libgcc_s")
     }
 
     /// An address as module+offset in the file.

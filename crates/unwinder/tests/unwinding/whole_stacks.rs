@@ -326,7 +326,7 @@ fn inlining() {
     check(&workshop.record(&program, &[], 16 << 10), &program, &[]);
 }
 
-/// While an exception lands, libgcc changes the stack during the walk.
+/// While an exception lands, libgcc overwrites the registers that CFI restores.
 #[test]
 fn exceptions_without_end() {
     if !tools(&["perf", "g++", "clang++"]) {
@@ -334,12 +334,29 @@ fn exceptions_without_end() {
     }
     for compiler in ["g++", "clang++"] {
         // In a static executable, libgcc is a part of the program.
-        for (flags, least) in [(&[][..], 0.997), (&["-static"], 0.95)] {
+        for flags in [OPTIMIZED, &["-O0"], &["-O2", "-static"]] {
             let workshop = Workshop::new();
-            let flags = [OPTIMIZED, flags, &["throwing.cc"]];
+            let flags = [flags, &["throwing.cc"]];
             let program = workshop.build("throwing", compiler, &flags);
             let samples = workshop.record(&program, &[], 16 << 10);
-            check_share(&samples, &program, &[], least);
+            check(&samples, &program, &["_Z7catcheri", "main"]);
         }
     }
+}
+
+/// `longjmp` and `setcontext` restore the registers of another frame.
+#[test]
+fn jumps_without_end() {
+    if !tools(&["perf", "gcc"]) {
+        return;
+    }
+    check_c("jumping", "jumping.c", "gcc", &[], &["catcher", "main"]);
+    let fortified = ["-D_FORTIFY_SOURCE=2"];
+    check_c(
+        "fortified",
+        "jumping.c",
+        "gcc",
+        &[&fortified],
+        &["catcher", "main"],
+    );
 }

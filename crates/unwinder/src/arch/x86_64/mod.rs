@@ -3,6 +3,8 @@
 mod analysis;
 mod decode;
 mod entry;
+mod exit;
+mod landing;
 mod state;
 
 use iced_x86::{Instruction, Mnemonic, Register};
@@ -16,8 +18,11 @@ pub(super) use analysis::{
 };
 use decode::{Kind, decode, kind};
 pub(super) use entry::entry;
+pub(super) use exit::{exit_has_stack, registers_at_exit, returns_elsewhere};
+pub(super) use landing::{landing, landing_registers};
 
 const RAX: u8 = 0;
+const RDX: u8 = 1;
 const RBX: u8 = 3;
 pub(super) const RBP: u8 = 6;
 pub(super) const RSP: u8 = 7;
@@ -32,6 +37,7 @@ pub(super) static LAYOUT: RegisterLayout = RegisterLayout {
     return_address: RIP,
     return_slot: Some(-8),
     saved: &[RBX, RBP, 12, 13, 14, 15],
+    landing_arguments: &[RAX, RDX],
     // enum perf_event_x86_regs: ax bx cx dx si di bp sp ip, flags and segments, r8 to r15.
     from_kernel: &[
         0, RBX, 2, 1, 4, 5, RBP, RSP, RIP, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 8, 9, 10, 11,
@@ -43,6 +49,9 @@ pub(super) static LAYOUT: RegisterLayout = RegisterLayout {
 
 /// `mov $15 /* rt_sigreturn */, %rax; syscall`: the return address of signal handlers.
 const SIGNAL_RETURN: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+
+const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
+const MOV_RBX_RSP: [u8; 3] = [0x48, 0x89, 0xdc];
 
 /// The caller's frame pointer and the return address.
 pub(super) const FRAME_RECORD: u32 = 16;
@@ -123,7 +132,6 @@ pub(super) fn called(before: &[u8], target: u64) -> Option<Called> {
 
 /// `endbr64; bnd jmp *disp32(%rip)`, where the first two may be missing.
 pub(super) fn jumps_through(code: Code<'_>, address: u64) -> Option<u64> {
-    const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
     let mut bytes = [0; 16];
     let count = code(address, &mut bytes);
     let bytes = bytes.get(..count)?;
@@ -182,7 +190,6 @@ pub(super) fn ends_goroutine(before: &[u8], after: &[u8]) -> bool {
 /// `__start_context`, which sets the stack pointer from rbx, or code that ends the process by a
 /// call that cannot return (Boost.Context: `xor %rdi, %rdi; call _exit; hlt`).
 pub(super) fn ends_coroutine(code: &[u8]) -> bool {
-    const MOV_RBX_RSP: [u8; 3] = [0x48, 0x89, 0xdc];
     const STRAIGHT: usize = 4;
     if code.windows(3).take(16).any(|bytes| bytes == MOV_RBX_RSP) {
         return true;

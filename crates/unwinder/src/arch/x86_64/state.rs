@@ -6,6 +6,7 @@ use iced_x86::{
 };
 
 use super::{FRAME_RECORD, LAYOUT, RBP, RBX, RSP, frame};
+use crate::registers::Registers;
 use crate::rule::CompactRule;
 
 /// The number of stack slots that are tracked.
@@ -22,6 +23,31 @@ pub(super) enum Value {
     Slot(Base, i32),
     /// The value in memory at a register's value plus the first number, plus the second.
     Through(u8, i32, i32),
+}
+
+impl Value {
+    /// The value, by the registers and memory at the start.
+    pub(super) fn resolve(
+        self,
+        registers: &Registers,
+        read: &mut dyn FnMut(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let plus = |value: u64, offset: i32| value.wrapping_add_signed(i64::from(offset));
+        match self {
+            Self::Unknown => None,
+            Self::Register(register, offset) => Some(plus(registers.get(register)?, offset)),
+            Self::Through(register, slot, offset) => {
+                Some(plus(read(plus(registers.get(register)?, slot))?, offset))
+            }
+            Self::Slot(Base::Register(register), offset) => {
+                read(plus(registers.get(register)?, offset))
+            }
+            Self::Slot(Base::Through(register, slot), offset) => {
+                let base = read(plus(registers.get(register)?, slot))?;
+                read(plus(base, offset))
+            }
+        }
+    }
 }
 
 /// The base of a place in memory: a register, or a saved pointer that is itself in memory.
@@ -72,7 +98,7 @@ impl State {
         self.store(self.get(machine::SP), value);
     }
 
-    fn pop(&mut self) -> Value {
+    pub(super) fn pop(&mut self) -> Value {
         let value = self.load(self.get(machine::SP));
         self.add(machine::SP, 8);
         value
@@ -105,6 +131,16 @@ impl State {
             .rev()
             .find(|(at, _)| *at == address)
             .map_or(Value::Slot(base, offset), |&(_, value)| value)
+    }
+
+    /// The value of a register by its DWARF number.
+    pub(super) fn of(&self, register: u8) -> Value {
+        self.get(to_machine(register))
+    }
+
+    /// The value of the register that is the instruction's first operand.
+    pub(super) fn first_operand(&self, i: &Instruction) -> Option<Value> {
+        wide(i.op0_register()).map(|register| self.get(register))
     }
 
     /// Forgets the registers that a called function may change.
@@ -253,16 +289,18 @@ impl State {
 }
 
 /// Finds the registers that instructions change whose results are not tracked.
-pub(super) struct Clobbers(InstructionInfoFactory);
+#[derive(Default)]
+pub(super) struct Clobbers(Option<InstructionInfoFactory>);
 
 impl Clobbers {
     pub(super) fn new() -> Self {
-        Self(InstructionInfoFactory::new())
+        Self::default()
     }
 
     fn apply(&mut self, instruction: &Instruction, state: &mut State) {
         let options = InstructionInfoOptions::NO_MEMORY_USAGE;
-        for used in self.0.info_options(instruction, options).used_registers() {
+        let factory = self.0.get_or_insert_with(InstructionInfoFactory::new);
+        for used in factory.info_options(instruction, options).used_registers() {
             let reads = matches!(used.access(), OpAccess::Read | OpAccess::CondRead);
             if let (false, Some(register)) = (reads, wide(used.register().full_register())) {
                 state.set(register, Value::Unknown);
