@@ -257,6 +257,14 @@ impl Architecture {
         }
     }
 
+    /// Whether a function that begins with this code takes its stack from a register.
+    pub(crate) fn starts_stack(self, code: &[u8]) -> bool {
+        match self {
+            Self::X86_64 => x86_64::starts_stack(code),
+            Self::Aarch64 => false,
+        }
+    }
+
     /// Whether `target` is in the start code of a Go program with this entry point.
     pub(crate) fn is_go_entry(self, code: Code<'_>, target: u64, entry: u64) -> bool {
         match self {

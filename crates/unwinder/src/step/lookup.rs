@@ -106,6 +106,9 @@ fn refined(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping, by_cf
     let target = place.elf_address(frame.program_counter());
     let at = place.code_address(frame.lookup_address());
     match by_cfi {
+        Rule::Compact(rule) if has_no_frame(code, &rule) && starts_stack(code, at) => {
+            Rule::ProgramEntry
+        }
         Rule::Compact(rule) if frame.interrupted => {
             let mut read = code.reader(place.module);
             match architecture.returns_elsewhere(&mut read, target, &rule) {
@@ -141,6 +144,26 @@ fn restoring_rule(
         // It is still on the stack of its caller.
         false => (architecture.follow_to(&mut read, start, target)).map(Rule::Guess),
     }
+}
+
+/// Whether the function has put nothing on the stack.
+fn has_no_frame(code: &ProcessCode<'_>, rule: &CompactRule) -> bool {
+    let layout = code.known.layout;
+    rule.cfa_register == layout.stack_pointer
+        && i64::from(rule.cfa_offset) == -layout.return_slot.unwrap_or(0)
+        && rule.saved_mask == 0
+}
+
+/// Whether the function at an address begins by taking its stack from a register, as glibc's
+/// `__start_context`: it has no caller.
+fn starts_stack(code: &mut ProcessCode<'_>, at: CodeAddress) -> bool {
+    let Some(function) = code.function(at) else {
+        return false;
+    };
+    let mut bytes = [0; 16];
+    let count = code.reader(at.module)(function.start, &mut bytes);
+    let architecture = code.architecture();
+    architecture.starts_stack(bytes.get(..count).unwrap_or_default())
 }
 
 /// The rule for a frame of a Go program where its CFI does not lead to the caller.

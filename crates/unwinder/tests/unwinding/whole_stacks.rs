@@ -359,4 +359,14 @@ fn jumps_without_end() {
         &[&fortified],
         &["catcher", "main"],
     );
+    let workshop = Workshop::new();
+    let flags = [OPTIMIZED, &["switching.c"]];
+    let program = workshop.build("switching", "gcc", &flags);
+    // While swapcontext loads the registers, the program counter is in its context only.
+    check_share(
+        &workshop.record(&program, &[], LARGEST),
+        &program,
+        &[],
+        0.99,
+    );
 }

@@ -186,6 +186,13 @@ pub(super) fn ends_goroutine(before: &[u8], after: &[u8]) -> bool {
     matches!(before, [.., 0x90, 0xe8, _, _, _, _]) && after.starts_with(&[0x90, 0xcc])
 }
 
+/// Whether a function that begins with this code takes its stack from rbx, as `__start_context`.
+pub(super) fn starts_stack(code: &[u8]) -> bool {
+    code.strip_prefix(&ENDBR64)
+        .unwrap_or(code)
+        .starts_with(&MOV_RBX_RSP)
+}
+
 /// Whether code that is returned to, but follows no call, is the end of a coroutine: glibc's
 /// `__start_context`, which sets the stack pointer from rbx, or code that ends the process by a
 /// call that cannot return (Boost.Context: `xor %rdi, %rdi; call _exit; hlt`).
@@ -388,6 +395,14 @@ mod tests {
         check(&[0x74, 0x10, 0xff, 0xe0], (false, &[0x12]));
         // A part of an instruction.
         check(&[0xe9, 0], (false, &[]));
+    }
+
+    #[test]
+    fn coroutines_take_their_stack_from_a_register() {
+        assert!(starts_stack(&[0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24]));
+        assert!(starts_stack(&[0xf3, 0x0f, 0x1e, 0xfa, 0x48, 0x89, 0xdc]));
+        assert!(!starts_stack(&[0x90, 0x48, 0x89, 0xdc]));
+        assert!(!starts_stack(&[]));
     }
 
     #[test]
