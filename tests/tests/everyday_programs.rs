@@ -147,6 +147,35 @@ fn go_that_calls_c() {
     }
 }
 
+/// The C library keeps no frame pointers, whatever the flags for C are. `asmcgocall` itself moves
+/// to another stack; and C starts such programs, by a function of Go whose CFI is wrong.
+#[test]
+fn go_that_calls_the_c_library() {
+    if !needs(&[Need::Tool("go"), Need::Tool("gcc")]) {
+        return;
+    }
+    let session = Session::new();
+    let binary = session.path("library");
+    let flags = "-O2 -fno-omit-frame-pointer";
+    build_go(&binary, "cgo_library.go", &[], &[("CGO_CFLAGS", flags)]);
+    let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
+    let verdict = &recorded.outcome.stderr;
+    assert!(!verdict.contains("CGO_CFLAGS"), "{verdict}");
+    let calls = recorded.physical_stacks();
+    let calls = calls.with_leaves(&["runtime.asmcgocall.abi0"]);
+    let whole = calls.share(|frames| frames[0].starts_with("runtime.goexit"));
+    assert!(whole > 0.95, "{whole}:\n{calls}");
+    let faults = session.record(&["-e", "page-faults:u", "-c", "1"], &[&binary]);
+    let faults = faults.physical_stacks();
+    let is_start = |frame: &String| frame.starts_with("runtime.rt0_go");
+    let started = faults.share(|frames| frames.iter().any(is_start));
+    let lost = faults.share(|frames| {
+        let start = frames.iter().position(is_start);
+        start.is_some_and(|start| frames.get(..start).is_none_or(|it| it.len() < 3))
+    });
+    assert!(started > 0.05 && lost == 0.0, "{started} {lost}:\n{faults}");
+}
+
 /// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI.
 #[test]
 fn go() {

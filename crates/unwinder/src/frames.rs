@@ -54,6 +54,11 @@ impl<'a> Frames<'a> {
         self.elided = self.elided.saturating_add(1);
     }
 
+    /// The frames that were pushed and are kept, the innermost first up to the limit.
+    pub(crate) fn so_far(&self) -> &[u64] {
+        self.buffer.get(self.base..).unwrap_or_default()
+    }
+
     /// How many frames were pushed.
     pub(crate) fn count(&self) -> usize {
         self.buffer.len() - self.base + self.elided as usize

@@ -57,7 +57,7 @@ pub(crate) fn walk<'w>(
             };
             let next = match next {
                 Ok(next) => Ok(next),
-                Err(end) => after_the_end(&mut step, frames.count(), end),
+                Err(end) => after_the_end(&mut step, frames, end),
             };
             match next {
                 Ok(Next::Caller(caller)) => {
@@ -111,7 +111,7 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
         rule => {
             // The other stack may have changed since.
             if *rule == Rule::StackSwitch
-                && let Some(rest) = rest_of_chain(step, frames.count())
+                && let Some(rest) = rest_of_chain(step, frames.count(), false)
             {
                 return Ok(Next::KernelChain(rest));
             }
@@ -157,15 +157,51 @@ fn in_go(step: &mut Step<'_, '_>, place: &CodeMapping, end: StackEnd) -> StackEn
 }
 
 /// How to continue if no caller was found for this reason.
-fn after_the_end(step: &mut Step<'_, '_>, depth: usize, end: StackEnd) -> Result<Next, StackEnd> {
+fn after_the_end(
+    step: &mut Step<'_, '_>,
+    frames: &Frames<'_>,
+    end: StackEnd,
+) -> Result<Next, StackEnd> {
+    let depth = frames.count();
+    let is_call_from_go = end == StackEnd::CalledFromGo;
     match end {
         StackEnd::Root => Err(end),
         // The kernel had no stack to dump: the process is in exec or exiting.
         StackEnd::UnreadableMemory if depth == 1 && step.stack.is_empty() => {
             Err(StackEnd::NoUserState)
         }
-        _ => rest_of_chain(step, depth).map(Next::KernelChain).ok_or(end),
+        _ => match rest_of_chain(step, depth, is_call_from_go && depth == 1) {
+            Some(rest) => Ok(Next::KernelChain(rest)),
+            None if is_call_from_go && !lacks_frame_pointers(step, frames) => {
+                Err(StackEnd::OtherStack)
+            }
+            None => Err(end),
+        },
     }
+}
+
+/// Whether C of the Go program itself keeps no frame pointers, so that the kernel's chain cannot
+/// lead through it. Other C is that of libraries.
+fn lacks_frame_pointers(step: &mut Step<'_, '_>, frames: &Frames<'_>) -> bool {
+    let layout = step.frame.layout;
+    let Some(go) = step.code.locate(step.frame.lookup_address()) else {
+        return false;
+    };
+    frames.so_far().iter().enumerate().any(|(index, &address)| {
+        let place = step.code.locate(address);
+        let Some(place) = place.filter(|place| place.module == go.module) else {
+            return false;
+        };
+        let mut frame = *step.frame;
+        frame.interrupted = index == 0;
+        let pc = address.wrapping_add(u64::from(!frame.interrupted));
+        frame.registers.set(layout.program_counter, pc);
+        match find_rule(step.code, &frame, &place).rule {
+            Rule::CallFromGo => false,
+            Rule::Compact(rule) => rule.cfa_register != layout.frame_pointer,
+            _ => true,
+        }
+    })
 }
 
 /// Whether the caller's stack is at lower addresses: it is another stack, or there is no progress.

@@ -273,6 +273,15 @@ impl Architecture {
         }
     }
 
+    /// If a function that begins with this code is where C starts Go: how much of the stack it has
+    /// taken after `done` bytes of code.
+    pub(crate) fn room_of_go_start(self, code: &[u8], done: u64) -> Option<i32> {
+        match self {
+            Self::X86_64 => x86_64::room_of_go_start(code, done),
+            Self::Aarch64 => None,
+        }
+    }
+
     /// Whether these bytes end with code that moves to another stack and calls a function on it.
     pub(crate) fn switches_stack(self, before: &[u8]) -> bool {
         match self {

@@ -16,12 +16,18 @@ use crate::step::lookup::find_rule;
 const LONGEST: usize = 2048;
 
 /// The indices of the frame's callers in the kernel's chain, if it leads to an entry. `depth`
-/// frames are known, including this one.
+/// frames are known, including this one. Go keeps frame pointers: the chain is right from the
+/// innermost function on.
 pub(crate) fn rest_of_chain(
     step: &mut Step<'_, '_>,
     depth: usize,
+    is_leaf_of_go: bool,
 ) -> Option<RangeInclusive<usize>> {
-    let first = join(step, depth)?;
+    let first = match is_leaf_of_go {
+        // It has no frame: its caller is not in the chain.
+        true => 1,
+        false => join(step, depth)?,
+    };
     Some(first..=end(step, first)?)
 }
 

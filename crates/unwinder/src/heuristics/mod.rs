@@ -39,6 +39,8 @@ pub(crate) fn guess(
     match rule {
         Rule::SignalReturn => return leave_signal_handler(step),
         Rule::StackSwitch => return leave_other_stack(step),
+        // The stack is not the one that it was called on.
+        Rule::CallFromGo if step.frame.interrupted => return Err(StackEnd::CalledFromGo),
         Rule::Guess(rule) if stays_near(step, rule) => match apply(step, rule) {
             Ok(registers) => {
                 if let Some(caller) = validate(step, registers) {

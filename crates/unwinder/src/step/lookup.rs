@@ -109,12 +109,13 @@ fn refined(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping, by_cf
         Rule::Compact(rule) if has_no_frame(code, &rule) && starts_stack(code, at) => {
             Rule::ProgramEntry
         }
-        Rule::Compact(rule) if frame.interrupted => {
+        Rule::Compact(rule) => {
             let mut read = code.reader(place.module);
-            match architecture.returns_elsewhere(&mut read, target, &rule) {
-                true => Rule::Exit,
-                false => by_cfi,
+            if frame.interrupted && architecture.returns_elsewhere(&mut read, target, &rule) {
+                return Rule::Exit;
             }
+            drop(read);
+            rule_in_go(code, frame, at, target, rule).unwrap_or(by_cfi)
         }
         Rule::RestoresContext => restoring_rule(code, frame, at, target).unwrap_or(Rule::Evaluate),
         rule => rule,
@@ -179,7 +180,51 @@ fn go_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, returned_to: u64) ->
     if switches_stack(code, place, returned_to) || calls_vdso_from_go(code, place, returned_to) {
         return Some(Rule::StackSwitch);
     }
-    calls_c_from_go(code, place, returned_to).then_some(Rule::CallFromGo)
+    if !calls_c_from_go(code, place, returned_to) {
+        return None;
+    }
+    // If it was on the thread's own stack already, its code leads back.
+    let architecture = code.architecture();
+    let target = place.elf_address(returned_to);
+    match architecture.analyze(&mut code.reader(place.module), target, 0) {
+        Rule::Guess(rule) => Some(Rule::Guess(rule)),
+        _ => Some(Rule::CallFromGo),
+    }
+}
+
+/// The rule where Go's CFI is wrong: in its function for the start of a program with C, and in the
+/// one that calls C.
+fn rule_in_go(
+    code: &mut ProcessCode<'_>,
+    frame: &Frame,
+    at: CodeAddress,
+    target: u64,
+    by_cfi: CompactRule,
+) -> Option<Rule> {
+    code.is_go(at.module).then_some(())?;
+    let function = code.function(at)?;
+    let mut bytes = [0; 256];
+    let count = code.reader(at.module)(function.start, &mut bytes);
+    let length = function.end.saturating_sub(function.start);
+    let bytes = &bytes[..count.min(usize::try_from(length).ok()?)];
+    let architecture = code.architecture();
+    let done = target.saturating_sub(function.start);
+    if let Some(room) = architecture.room_of_go_start(bytes, done) {
+        let cfa_offset = by_cfi.cfa_offset.checked_add(room)?;
+        return Some(Rule::Guess(CompactRule {
+            cfa_offset,
+            ..by_cfi
+        }));
+    }
+    let calls_c = |end| (bytes.get(..end)).is_some_and(|it| architecture.calls_c_from_go(it));
+    if !frame.interrupted || !(0..=bytes.len()).any(calls_c) {
+        return None;
+    }
+    let mut read = code.reader(at.module);
+    let is_own = |rule: CompactRule| rule.cfa_register == by_cfi.cfa_register;
+    let is_on_goroutine = (architecture.follow_to(&mut read, function.start, target)).is_some()
+        || architecture.epilogue(&mut read, target).is_some_and(is_own);
+    (!is_on_goroutine).then_some(Rule::CallFromGo)
 }
 
 fn cfi_rule(code: &mut ProcessCode<'_>, place: &CodeMapping, address: u64) -> Option<CachedRule> {

@@ -255,6 +255,32 @@ pub(super) fn calls_c_from_go(before: &[u8]) -> bool {
     })
 }
 
+/// Go's `runtime.rt0_go`: `mov %rdi, %rax; mov %rsi, %rbx; sub $N, %rsp; and $-16, %rsp`. C calls
+/// it with an aligned stack, so that `and` changes nothing.
+pub(super) fn room_of_go_start(code: &[u8], done: u64) -> Option<i32> {
+    const TAKEN: u64 = 10;
+    match *code {
+        [
+            0x48,
+            0x89,
+            0xf8,
+            0x48,
+            0x89,
+            0xf3,
+            0x48,
+            0x83,
+            0xec,
+            room,
+            0x48,
+            0x83,
+            0xe4,
+            0xf0,
+            ..,
+        ] if done >= TAKEN && room < 0x80 && room % 16 == 8 => Some(i32::from(room)),
+        _ => None,
+    }
+}
+
 /// Whether these bytes end with the system call clone or clone3, perhaps with a test of its result,
 /// and the result is 0.
 pub(super) fn is_new_thread(before: &[u8], registers: &Registers) -> bool {
@@ -415,6 +441,21 @@ mod tests {
         };
         assert_eq!(at(starts_goroutine), [3]);
         assert_eq!(at(ends_goroutine), [8]);
+    }
+
+    #[test]
+    fn the_start_of_go_takes_room() {
+        let code = [
+            0x48, 0x89, 0xf8, 0x48, 0x89, 0xf3, 0x48, 0x83, 0xec, 0x28, 0x48, 0x83, 0xe4, 0xf0,
+        ];
+        assert_eq!(
+            [0, 6, 10, 300].map(|done| room_of_go_start(&code, done)),
+            [None, None, Some(0x28), Some(0x28),]
+        );
+        let mut unaligned = code;
+        unaligned[9] = 0x20;
+        assert_eq!(room_of_go_start(&unaligned, 10), None);
+        assert_eq!(room_of_go_start(&code[..13], 10), None);
     }
 
     #[test]
