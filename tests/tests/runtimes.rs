@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, Command};
 
 use prof_tests::{Need, Outcome, Program, Session, Stacks, USER_CODE, needs, spawn_ready};
 
@@ -227,6 +227,28 @@ fn erlang_names_its_functions() {
     let ends = |frames: &[String]| frames[0].starts_with("$erts_beamasm:normal_exit/0");
     assert!(stacks.share(ends) > 0.7, "{stacks}");
     assert_named(&stacks, "light", "heavy");
+}
+
+#[test]
+fn mono_names_its_functions() {
+    if !needs(&[Need::Tool("mono"), Need::Tool("mcs")]) {
+        return;
+    }
+    let session = Session::new();
+    let compiled = session.path("hot.exe");
+    let out = format!("-out:{}", compiled.display());
+    let status = Command::new("mcs").arg(out).arg(program("Hot.cs")).status();
+    assert!(status.is_ok_and(|status| status.success()));
+    let script = format!("echo $$; exec mono {}", compiled.display());
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    let outcome = &recorded.outcome;
+    outcome.assert_says(&[
+        "kept the symbols of JIT code of 1 process",
+        "MONO_ENV_OPTIONS",
+    ]);
+    let map = perf_map(outcome.stdout.lines().next().unwrap());
+    assert!(!map.exists(), "{outcome}");
+    assert_named(&recorded.physical_stacks(), "Light", "Heavy");
 }
 
 #[test]

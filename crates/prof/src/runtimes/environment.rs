@@ -10,7 +10,7 @@ use prof_recorder::Program;
 use tempfile::TempDir;
 
 use super::php;
-use super::releases::{NodeHelp, erlang_release, node_help};
+use super::releases::{NodeHelp, erlang_release, node_help, on_path};
 
 /// How to make a runtime name its code.
 struct Runtime {
@@ -26,7 +26,7 @@ struct Runtime {
     is_harmless: fn(&Program) -> bool,
 }
 
-const RUNTIMES: [Runtime; 2] = [
+const RUNTIMES: [Runtime; 3] = [
     // <https://nodejs.org/api/cli.html#node_optionsoptions>: `--perf-basic-prof` also names V8's
     // stubs and regular expressions, but writes V8's log, and the variable may not contain the
     // flags that send it elsewhere.
@@ -45,6 +45,14 @@ const RUNTIMES: [Runtime; 2] = [
         own: "JPperf",
         executables: &["beam.smp"],
         is_harmless: |_| erlang_release().is_some_and(|release| release >= 25),
+    },
+    // <https://www.mono-project.com/docs/debug+profile/profile/profiler/#perf>, mono(1).
+    Runtime {
+        variable: "MONO_ENV_OPTIONS",
+        arguments: "--jitmap",
+        own: "--jitmap",
+        executables: &["mono", "mono-sgen"],
+        is_harmless: |_| on_path("mono").is_some(),
     },
 ];
 

@@ -2,7 +2,7 @@
 //! the recording.
 //!
 //! ```text
-//! before recording   variables for the command (Node, Erlang), or        environment.rs
+//! before recording   variables for the command (Node, Erlang, Mono), or  environment.rs
 //!                    arguments of it (Node from 23 on)
 //!                    a directory with settings (PHP)                     php.rs
 //!                    which of them the installed releases take           releases.rs

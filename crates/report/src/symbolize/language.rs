@@ -100,7 +100,12 @@ impl Language {
             ),
             Self::Ruby => ("Ruby", &["rb"], &[".rb"], &["ruby", "libruby"]),
             Self::Php => ("PHP", &[], &[".php"], &["php", "libphp"]),
-            Self::CSharp => ("C#", &["csharp", ".net"], &[".cs"], &["libcoreclr."]),
+            Self::CSharp => (
+                "C#",
+                &["csharp", ".net"],
+                &[".cs"],
+                &["libcoreclr.", "mono", "libmonosgen-"],
+            ),
             Self::Erlang => ("Erlang", &[], &[".erl", ".ex"], &["beam."]),
             Self::Lua => ("Lua", &[], &[".lua"], &["luajit", "libluajit"]),
             Self::Julia => ("Julia", &[], &[".jl"], &["libjulia"]),
@@ -352,6 +357,7 @@ mod tests {
         of("libjvm.so", Some(Language::Java));
         of("node", Some(Language::JavaScript));
         of("beam.smp", Some(Language::Erlang));
+        of("mono-sgen", Some(Language::CSharp));
         of("libc.so.6", None);
     }
 
