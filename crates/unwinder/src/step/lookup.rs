@@ -110,8 +110,10 @@ fn refined(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping, by_cf
             Rule::ProgramEntry
         }
         Rule::Compact(rule) => {
+            // Decoding takes longer than finding CFI.
+            let may_restore = frame.interrupted && has_no_frame(code, &rule);
             let mut read = code.reader(place.module);
-            if frame.interrupted && architecture.returns_elsewhere(&mut read, target, &rule) {
+            if may_restore && architecture.returns_elsewhere(&mut read, target, &rule) {
                 return Rule::Exit;
             }
             drop(read);
