@@ -239,8 +239,9 @@ impl fmt::Display for Remedy {
             Self::Root => f.write_str("record as root"),
             Self::RootOrStops => f.write_str("record as root, or with --sampler ptrace"),
             Self::UnwindTables => f.write_str(
-                "build this code with unwind tables (-fasynchronous-unwind-tables, or .cfi_ \
-                 directives in assembly) or with frame pointers (-fno-omit-frame-pointer)",
+                // Other languages have no such flags.
+                "build C and C++ with unwind tables (-fasynchronous-unwind-tables) or frame \
+                 pointers (-fno-omit-frame-pointer), and give assembly .cfi_ directives",
             ),
             Self::JavaFramePointers => {
                 f.write_str("have the Java VM keep frame pointers (-XX:+PreserveFramePointer)")
@@ -311,8 +312,8 @@ mod tests {
 
     const COPY_MORE: &str = "copy more of each stack (--call-graph dwarf,65528)";
     const LOWER_RATE: &str = "use a lower rate (-F)";
-    const WITH_TABLES: &str = "build this code with unwind tables (-fasynchronous-unwind-tables, \
-        or .cfi_ directives in assembly) or with frame pointers (-fno-omit-frame-pointer)";
+    const WITH_TABLES: &str = "build C and C++ with unwind tables (-fasynchronous-unwind-tables) \
+        or frame pointers (-fno-omit-frame-pointer), and give assembly .cfi_ directives";
 
     #[test]
     fn late_python_frames_need_root_if_they_are_many() {
