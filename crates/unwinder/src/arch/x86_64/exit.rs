@@ -114,17 +114,9 @@ pub(in crate::arch) fn registers_at_exit(
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::code_of;
     use super::super::{RBP, RBX, RDX};
     use super::*;
-
-    fn code_of(bytes: &[u8]) -> impl FnMut(u64, &mut [u8]) -> usize + '_ {
-        |at, buffer| {
-            let bytes = bytes.get(at as usize..).unwrap_or_default();
-            let count = bytes.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&bytes[..count]);
-            count
-        }
-    }
 
     fn with_cfa(cfa_offset: i32) -> CompactRule {
         CompactRule {

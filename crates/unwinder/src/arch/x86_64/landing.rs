@@ -170,6 +170,7 @@ pub(in crate::arch) fn landing_registers(
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::code_of;
     use super::super::{RBP, RBX};
     use super::*;
 
@@ -191,13 +192,7 @@ mod tests {
     const RESTORED: u64 = CODE.len() as u64 - 6;
 
     fn landing_in(bytes: &[u8], target: u64) -> Option<i32> {
-        let mut code = |at: u64, buffer: &mut [u8]| {
-            let bytes = bytes.get(at as usize..).unwrap_or_default();
-            let count = bytes.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&bytes[..count]);
-            count
-        };
-        landing(&mut code, 0..bytes.len() as u64, target)
+        landing(&mut code_of(bytes), 0..bytes.len() as u64, target)
     }
 
     #[test]

@@ -380,7 +380,8 @@ mod tests {
         check(&[0x90; 8], None);
     }
 
-    fn code_of(bytes: &[u8]) -> impl FnMut(u64, &mut [u8]) -> usize + '_ {
+    /// Code at address 0.
+    pub(super) fn code_of(bytes: &[u8]) -> impl FnMut(u64, &mut [u8]) -> usize + '_ {
         |at, buffer| {
             let bytes = bytes.get(at as usize..).unwrap_or_default();
             let count = bytes.len().min(buffer.len());
