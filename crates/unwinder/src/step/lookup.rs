@@ -106,17 +106,17 @@ fn refined(code: &mut ProcessCode<'_>, frame: &Frame, place: &CodeMapping, by_cf
     let target = place.elf_address(frame.program_counter());
     let at = place.code_address(frame.lookup_address());
     match by_cfi {
-        Rule::Compact(rule) if has_no_frame(code, &rule) && starts_stack(code, at) => {
-            Rule::ProgramEntry
-        }
         Rule::Compact(rule) => {
-            // Decoding takes longer than finding CFI.
-            let may_restore = frame.interrupted && has_no_frame(code, &rule);
-            let mut read = code.reader(place.module);
-            if may_restore && architecture.returns_elsewhere(&mut read, target, &rule) {
-                return Rule::Exit;
+            // Decoding others takes longer than finding CFI.
+            if has_no_frame(code, &rule) {
+                if starts_stack(code, at) {
+                    return Rule::ProgramEntry;
+                }
+                let mut read = code.reader(place.module);
+                if frame.interrupted && architecture.returns_elsewhere(&mut read, target, &rule) {
+                    return Rule::Exit;
+                }
             }
-            drop(read);
             rule_in_go(code, frame, at, target, rule).unwrap_or(by_cfi)
         }
         Rule::RestoresContext => restoring_rule(code, frame, at, target).unwrap_or(Rule::Evaluate),
