@@ -1,6 +1,6 @@
 //! A directory as a store.
 
-use std::fs;
+use std::fs::{self, DirEntry, FileType};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -97,26 +97,34 @@ impl Directory {
         while let Some(folder) = folders.pop() {
             let entries = match fs::read_dir(&folder) {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
-                entries => entries,
+                entries => entries.map_err(unreadable(&folder))?,
             };
-            let read = || -> io::Result<()> {
-                for entry in entries? {
-                    let entry = entry?;
-                    let kind = entry.file_type()?;
-                    if kind.is_dir() {
-                        folders.push(entry.path());
-                    } else if kind.is_file() && fit(entry.file_name().as_encoded_bytes()) {
-                        found.extend(self.entry(&entry.path())?);
-                    }
+            for entry in entries {
+                let entry = entry.map_err(unreadable(&folder))?;
+                let path = entry.path();
+                let kind = self.kind(&entry).map_err(unreadable(&path))?;
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() && fit(entry.file_name().as_encoded_bytes()) {
+                    found.extend(self.entry(&path).map_err(unreadable(&path))?);
                 }
-                Ok(())
-            };
-            read().map_err(|source| Error::Read {
-                path: folder.clone(),
-                source,
-            })?;
+            }
         }
         Ok(found)
+    }
+
+    /// What an entry is. A partition may be a link to a folder on another disk. Links further down
+    /// are not followed: they may lead in circles.
+    fn kind(&self, entry: &DirEntry) -> io::Result<FileType> {
+        /// A table, a date, a service, a host.
+        const PARTITION: usize = 4;
+        let kind = entry.file_type()?;
+        let path = entry.path();
+        let inside = path.strip_prefix(&self.root).unwrap_or(&path);
+        match kind.is_symlink() && inside.components().count() <= PARTITION {
+            true => Ok(path.metadata()?.file_type()),
+            false => Ok(kind),
+        }
     }
 
     /// `None` if its path is no text, or if it was removed.
@@ -150,4 +158,9 @@ impl Directory {
             done => done.map_err(|source| Error::Write { path, source }),
         }
     }
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Read { path, source }
 }

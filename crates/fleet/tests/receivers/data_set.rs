@@ -1,6 +1,7 @@
 //! `prof push` to a data set, and queries of it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -449,6 +450,34 @@ fn files_in_unexpected_folders_are_named() {
     check(&session.data.join("samples"));
     check(day);
     check(&file.parent().unwrap().join("backup"));
+}
+
+#[test]
+fn a_partition_may_be_a_link_to_another_disk() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let (first, second) = (session.record("first"), session.record("second"));
+    session.pushed(&first, "a");
+    let of_first = session.query(&[]);
+    let host = session.files("samples")[0].parent().unwrap().to_owned();
+    let other_disk = session.path("other-disk");
+    fs::rename(&host, &other_disk).unwrap();
+    symlink(&other_disk, &host).unwrap();
+    assert_eq!(session.query(&[]), of_first);
+    assert!(session.pushed(&first, "a").contains("was pushed before"));
+    session.pushed(&second, "a");
+    let both = sum(&of_first, &weights(&second));
+    assert_eq!(session.query(&[]), both);
+    assert_eq!(session.data("compact").0, Some(0));
+    assert_eq!(session.data("check").0, Some(0));
+    assert_eq!(session.query(&[]), both);
+    // What is behind a link must not be missing without a word.
+    fs::remove_dir_all(&other_disk).unwrap();
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains(&*host.to_string_lossy()), "{text}");
 }
 
 #[test]
