@@ -60,17 +60,22 @@ pub(crate) struct Run {
     pub(crate) clock_zero: i128,
 }
 
-/// A recording's id: the start of the SHA-256 of its bytes.
+/// A recording's id: the start of the SHA-256 of its bytes, except the symbols that `prof archive`
+/// adds, the same with and without them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunId(pub(crate) [u8; 16]);
 
 impl RunId {
-    fn of(bytes: &[u8]) -> Self {
+    fn of(recording: &[u8]) -> Result<Self, prof_perfdata::Error> {
+        let mut hash = Sha256::new();
+        for part in prof_perfdata::parts_without_symbols(recording)? {
+            hash.update(part);
+        }
         let mut id = [0; 16];
-        for (byte, of) in id.iter_mut().zip(Sha256::digest(bytes)) {
+        for (byte, of) in id.iter_mut().zip(hash.finalize()) {
             *byte = of;
         }
-        Self(id)
+        Ok(Self(id))
     }
 }
 
@@ -104,7 +109,7 @@ impl Run {
             source: Box::new(source),
         };
         let file = MappedFile::open(path)?;
-        let id = RunId::of(&file);
+        let id = RunId::of(&file).map_err(|source| damaged(source.into()))?;
         let recording = Recording::from_file(file).map_err(|source| damaged(source.into()))?;
         let own_events = recording.events().len();
         let clock = recording.features().clock;

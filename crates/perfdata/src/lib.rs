@@ -84,4 +84,4 @@ pub use recording::{HeldRecord, Recording};
 pub use sample::{Branch, Branches, Callchain, Sample, SampleDetails, UserStack};
 pub use stamp::Stamp;
 pub use writer::Writer;
-pub use writer::rewrite::{RewriteError, write_with_symbols};
+pub use writer::rewrite::{RewriteError, parts_without_symbols, write_with_symbols};

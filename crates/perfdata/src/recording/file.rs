@@ -6,7 +6,7 @@ use crate::attr::{Attr, EventDescription};
 use crate::bytes::Bytes;
 use crate::error::Error;
 use crate::features::read::EventName;
-use crate::features::{self, Features};
+use crate::features::{self, Features, feature};
 
 /// The content of the sections around the records.
 #[derive(Debug, Default)]
@@ -197,6 +197,11 @@ impl<'a> FileParts<'a> {
             after_bits: file.get(Self::BITS.end..data_end)?,
             features,
         })
+    }
+
+    pub(crate) fn features_without_symbols(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
+        let features = self.features.iter().copied();
+        features.filter(|&(number, _)| number != feature::SYMBOLS)
     }
 }
 

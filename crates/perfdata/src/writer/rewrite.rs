@@ -45,10 +45,7 @@ pub fn write_with_symbols(
     /// `sizeof(struct perf_file_section)`
     const SECTION: usize = 16;
     let parts = FileParts::read(file)?.ok_or(RewriteError::NotAFile)?;
-    let others = parts.features.iter().copied();
-    let mut features: Vec<(u64, &[u8])> = others
-        .filter(|&(number, _)| number != feature::SYMBOLS)
-        .collect();
+    let mut features: Vec<(u64, &[u8])> = parts.features_without_symbols().collect();
     features.push((feature::SYMBOLS, symbols));
     features.sort_by_key(|&(number, _)| number);
 
@@ -69,4 +66,19 @@ pub fn write_with_symbols(
         out.write_all(content)?;
     }
     Ok(())
+}
+
+/// The parts of the recording `file` that [`write_with_symbols`] leaves unchanged: a recording has
+/// the same ones with and without symbols. The whole of it, if it can take no symbols.
+///
+/// # Errors
+/// `file` is no recording.
+pub fn parts_without_symbols(file: &[u8]) -> Result<Vec<&[u8]>, Error> {
+    let Some(parts) = FileParts::read(file)? else {
+        return Ok(vec![file]);
+    };
+    let features = parts.features_without_symbols();
+    let features = features.map(|(_, content)| content);
+    let records = [parts.before_bits, parts.after_bits];
+    Ok(records.into_iter().chain(features).collect())
 }

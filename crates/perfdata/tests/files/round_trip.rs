@@ -10,7 +10,7 @@ use prof_perfdata::encode::{self, NewSample};
 use prof_perfdata::{
     Attr, AttrFlags, ClockData, Comm, CpuCounts, CpuMode, EventDescription, Features, Lost, Mmap,
     ModuleBuildId, Record, RecordFormat, Recording, SampleDetails, SampleType, Stamp, Task, Writer,
-    write_with_symbols,
+    parts_without_symbols, write_with_symbols,
 };
 
 /// An event whose samples hold these fields.
@@ -528,6 +528,8 @@ fn names_are_added_and_replaced_and_the_rest_stays() {
         assert_eq!(found, [(1, 1), (0, 2), (0, 3)]);
         assert_eq!(recording.features(), &expected);
         assert!(!recording.truncated());
+        let parts = [&file, &copy].map(|file| parts_without_symbols(file).unwrap());
+        assert_eq!(parts[0], parts[1]);
         file = copy;
     }
 }
