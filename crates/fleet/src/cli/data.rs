@@ -98,7 +98,8 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
         writeln!(
             out,
             "one recording counts several times, as {}: remove the files of this name of all but \
-             one service, host and day, in `runs` and in `samples`",
+             one service, host and day, in `runs` and in `samples`; of a compacted partition \
+             (`merged-…`) remove all files, and push its other recordings again",
             paths.join(" and ")
         )?;
     }
@@ -118,6 +119,18 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
             out,
             "{} names {expected}, `samples` has {}: {remedy}",
             run.path, run.found
+        )?;
+    }
+    write_counts(health, out)
+}
+
+/// The findings that are counted only.
+fn write_counts(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
+    if health.being_pushed > 0 {
+        let files = counted(health.being_pushed as u64, "file");
+        writeln!(
+            out,
+            "{files} of recordings whose push began within the last hour and has not ended"
         )?;
     }
     if health.without_stack > 0 {

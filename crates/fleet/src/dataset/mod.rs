@@ -9,7 +9,6 @@ mod stored;
 
 use bytes::Bytes;
 use prof_model::Verdict;
-use sha2::{Digest, Sha256};
 
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
@@ -20,7 +19,7 @@ use number::NumberedStack;
 use pushed::PushedStacks;
 
 pub(crate) use bounded::{MOST_BYTES, read as read_bounded};
-pub(crate) use partition::{Partition, date_of, table_prefix};
+pub(crate) use partition::{Partition, content_name, date_of, run_of, table_prefix};
 pub(crate) use rows::end_name;
 
 /// A data set that runs are pushed to.
@@ -49,8 +48,10 @@ impl Destination for DataSet {
     fn push(&mut self, run: &Run) -> Result<Pushed, Error> {
         let days = days(run, &self.pushed);
         let row = run_row(run, &days);
-        let last = partition(run, &date_of(row.start)).file(Table::Runs, &run.id.to_string());
-        let was_complete = self.store.has(&last)?;
+        let last_day = partition(run, &date_of(row.start));
+        let last = last_day.file(Table::Runs, &run.id.to_string());
+        let was_complete =
+            self.store.has(&last)? || stored::has_run(&self.store, &last_day, run.id)?;
         let mut is_new = !was_complete;
         for day in &days {
             for (table, path, bytes) in day.files(run)? {
@@ -62,7 +63,9 @@ impl Destination for DataSet {
                 }
             }
         }
-        self.store.put_new(&last, runs_file(&[row])?)?;
+        if !was_complete {
+            self.store.put_new(&last, runs_file(&[row])?)?;
+        }
         for day in days {
             self.pushed.add(&day.partition, &day.stacks);
         }
@@ -129,7 +132,7 @@ impl Day<'_> {
         let mut files = Vec::new();
         if !self.stacks.is_empty() {
             let rows = rows::of_stacks(&run.profile, &self.stacks);
-            let stacks = stacks_file(&rows.iter().collect::<Vec<_>>())?;
+            let stacks = stacks_file(rows)?;
             let name = content_name(&stacks);
             let path = self.partition.file(Table::Stacks, &name);
             files.push((Table::Stacks, path, stacks));
@@ -138,13 +141,6 @@ impl Day<'_> {
         files.push((Table::Samples, path, samples_file(&self.samples)?));
         Ok(files)
     }
-}
-
-/// A file's name by what is in it.
-pub(crate) fn content_name(bytes: &[u8]) -> String {
-    let hash = Sha256::digest(bytes);
-    let hash = hash.iter().take(16);
-    hash.map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn run_row(run: &Run, days: &[Day<'_>]) -> RunRow {

@@ -2,7 +2,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use sha2::{Digest, Sha256};
+
 use crate::table::Table;
+
+/// How the name begins of a file with the rows of several runs. The row of a run that was just
+/// pushed is in a file with the run's name.
+const MERGED: &str = "merged-";
 
 /// A day of a service on a machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,6 +25,15 @@ impl Partition {
     /// The path of a file of it, without its ending.
     pub(crate) fn file(&self, table: Table, name: &str) -> String {
         format!("{}{name}.parquet", self.folder(table))
+    }
+
+    /// The path of a file that has the rows of several.
+    pub(crate) fn merged_file(&self, table: Table, bytes: &[u8]) -> String {
+        let name = content_name(bytes);
+        match table {
+            Table::Runs => self.file(table, &format!("{MERGED}{name}")),
+            _ => self.file(table, &name),
+        }
     }
 
     /// The folder of its files.
@@ -55,6 +70,20 @@ impl Partition {
         }
         (!partition.date.is_empty()).then_some(partition)
     }
+}
+
+/// The run that a file of runs is of, as text; `None` if it is of several.
+pub(crate) fn run_of(path: &str) -> Option<&str> {
+    let (_, name) = path.rsplit_once('/')?;
+    let name = name.strip_suffix(".parquet")?;
+    (!name.starts_with(MERGED)).then_some(name)
+}
+
+/// A file's name by what is in it.
+pub(crate) fn content_name(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let hash = hash.iter().take(16);
+    hash.map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The folder that holds a table.

@@ -1,15 +1,29 @@
-//! Samples and stacks of a day that are there in files of other names: in those that `prof data
-//! compact` made, and stacks in those of other runs.
+//! Rows of a day that are there in files of other names: in those that `prof data compact` made,
+//! and stacks in those of other runs.
 
 use std::collections::HashSet;
 
 use super::bounded;
 use super::number::NumberedStack;
-use super::partition::Partition;
+use super::partition::{Partition, run_of};
 use crate::error::Error;
 use crate::run::RunId;
-use crate::store::Store;
+use crate::store::{Entry, Store};
 use crate::table::{Groups, StackHash, Table};
+
+/// Whether a partition has a run among those that were merged.
+///
+/// # Errors
+/// The store cannot be reached.
+pub(super) fn has_run(store: &Store, partition: &Partition, run: RunId) -> Result<bool, Error> {
+    let mut found = false;
+    let is_merged = |entry: &Entry| run_of(&entry.path).is_none();
+    read(store, partition, Table::Runs, is_merged, |file, group| {
+        found |= file.run_ids(group)?.contains(&run);
+        Ok(())
+    })?;
+    Ok(found)
+}
 
 /// Whether a partition has samples of a run.
 ///
@@ -17,10 +31,16 @@ use crate::table::{Groups, StackHash, Table};
 /// The store cannot be reached.
 pub(super) fn has_samples(store: &Store, partition: &Partition, run: RunId) -> Result<bool, Error> {
     let mut found = false;
-    read(store, partition, Table::Samples, |file, group| {
-        found |= file.run_ids(group)?.contains(&run);
-        Ok(())
-    })?;
+    read(
+        store,
+        partition,
+        Table::Samples,
+        |_| true,
+        |file, group| {
+            found |= file.run_ids(group)?.contains(&run);
+            Ok(())
+        },
+    )?;
     Ok(found)
 }
 
@@ -34,23 +54,33 @@ pub(super) fn has_stacks(
     stacks: &[NumberedStack],
 ) -> Result<bool, Error> {
     let mut missing: HashSet<StackHash> = stacks.iter().map(|stack| stack.hash).collect();
-    read(store, partition, Table::Stacks, |file, group| {
-        for id in file.stack_ids(group)? {
-            missing.remove(&id);
-        }
-        Ok(())
-    })?;
+    read(
+        store,
+        partition,
+        Table::Stacks,
+        |_| true,
+        |file, group| {
+            for id in file.stack_ids(group)? {
+                missing.remove(&id);
+            }
+            Ok(())
+        },
+    )?;
     Ok(missing.is_empty())
 }
 
-/// Hands over the row groups of a partition. Nothing is found in damaged ones.
+/// Hands over the row groups of a partition's files. Nothing is found in damaged ones.
 fn read(
     store: &Store,
     partition: &Partition,
     table: Table,
+    may_have: impl Fn(&Entry) -> bool,
     mut with: impl FnMut(&Groups, usize) -> parquet::errors::Result<()>,
 ) -> Result<(), Error> {
     for entry in store.list(&partition.folder(table))? {
+        if !may_have(&entry) {
+            continue;
+        }
         let bytes = match bounded::read(store, &entry) {
             Ok(Some(bytes)) => bytes,
             Ok(None) | Err(Error::Table { .. }) => continue,

@@ -97,6 +97,7 @@ impl Bucket {
             Some(Entry {
                 path,
                 size: object.size,
+                written: object.last_modified.into(),
             })
         };
         Ok(found.into_iter().filter_map(entry).collect())

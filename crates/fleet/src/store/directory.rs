@@ -3,7 +3,7 @@
 use std::fs::{self, DirEntry, FileType};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::Bytes;
 use prof_filemap::MappedFile;
@@ -81,12 +81,7 @@ impl Directory {
     /// The files that killed processes have not completed.
     pub(super) fn unfinished(&self, folder: &str) -> Result<Vec<Entry>, Error> {
         let mut found = self.find(folder, |name| name.starts_with(Self::NEW.as_bytes()))?;
-        found.retain(|entry| {
-            let written = self.root.join(&entry.path).metadata();
-            let written = written.and_then(|metadata| metadata.modified());
-            let age = written.map(|written| SystemTime::now().duration_since(written));
-            matches!(age, Ok(Ok(age)) if age > Self::LEFT)
-        });
+        found.retain(|entry| entry.is_older(Self::LEFT));
         Ok(found)
     }
 
@@ -136,6 +131,7 @@ impl Directory {
             Ok(metadata) => Ok(Some(Entry {
                 path: inside.to_owned(),
                 size: metadata.len(),
+                written: metadata.modified()?,
             })),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

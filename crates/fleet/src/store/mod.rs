@@ -8,6 +8,8 @@ mod directory;
 mod http;
 mod settings;
 
+use std::time::{Duration, SystemTime};
+
 use bytes::Bytes;
 
 use crate::error::Error;
@@ -31,6 +33,16 @@ pub(crate) struct Entry {
     pub(crate) path: String,
     /// Bytes.
     pub(crate) size: u64,
+    /// When it was written, by the store's clock.
+    pub(crate) written: SystemTime,
+}
+
+impl Entry {
+    /// Whether it was written so long ago.
+    pub(crate) fn is_older(&self, than: Duration) -> bool {
+        let age = SystemTime::now().duration_since(self.written);
+        age.is_ok_and(|age| age > than)
+    }
 }
 
 impl Store {

@@ -8,6 +8,7 @@ mod hybrid;
 mod nested;
 mod pages;
 mod rows;
+mod runs;
 mod samples;
 mod schema;
 mod stacks;
@@ -15,6 +16,7 @@ mod thrift;
 
 pub(crate) use groups::{Groups, Texts};
 pub(crate) use rows::{Frame, RunRow, SampleRow, StackHash, StackRow};
-pub(crate) use samples::{Sums, runs_file, samples_file};
+pub(crate) use runs::runs_file;
+pub(crate) use samples::{Sums, samples_file};
 pub(crate) use schema::Table;
-pub(crate) use stacks::stacks_file;
+pub(crate) use stacks::{StacksFile, stacks_file};

@@ -1,5 +1,6 @@
-//! Files of samples, and of runs.
+//! Files of samples.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,7 +10,7 @@ use parquet::errors::Result;
 use super::column::{GROUP_ROWS, NewFile, number};
 use super::groups::{Groups, MOST_VALUES, Texts};
 use super::nested::Nested;
-use super::rows::{RunRow, SampleRow, StackHash};
+use super::rows::{SampleRow, StackHash};
 use super::schema::Table;
 use crate::run::{Labels, RunId};
 
@@ -42,29 +43,6 @@ pub(crate) fn samples_file<Text: AsRef<str>>(rows: &[SampleRow<Text>]) -> Result
             columns.lists(rows.iter().map(|row| row.labels.values().map(|it| &**it)))
         })?;
     }
-    file.finish()
-}
-
-/// A file of one run.
-pub(crate) fn runs_file(rows: &[RunRow]) -> Result<Bytes> {
-    let mut file = NewFile::new(Table::Runs)?;
-    file.group(|columns| {
-        columns.flat(rows.iter().map(|row| row.run.0))?;
-        columns.flat(rows.iter().map(|row| row.start))?;
-        columns.flat(rows.iter().map(|row| row.end))?;
-        columns.flat(rows.iter().map(|row| row.samples))?;
-        columns.flat(rows.iter().map(|row| row.lost))?;
-        columns.optional(rows.iter().map(|row| row.coverage.map(f64::to_bits)))?;
-        columns.flat(rows.iter().map(|row| &*row.verdict))?;
-        columns.flat(rows.iter().map(|row| &*row.reasons))?;
-        columns.optional(rows.iter().map(|row| row.kernel.as_deref()))?;
-        columns.optional(rows.iter().map(|row| row.arch.as_deref()))?;
-        columns.flat(rows.iter().map(|row| &*row.command))?;
-        columns.optional(rows.iter().map(|row| row.rate))?;
-        columns.flat(rows.iter().map(|row| &*row.version))?;
-        columns.lists(rows.iter().map(|row| row.labels.keys().map(|key| &**key)))?;
-        columns.lists(rows.iter().map(|row| row.labels.values().map(|it| &**it)))
-    })?;
     file.finish()
 }
 
@@ -175,15 +153,19 @@ impl Groups {
         Ok(rows.take(self.rows(group)).collect())
     }
 
+    /// All runs of a file of samples or runs.
+    pub(crate) fn all_run_ids(&self) -> Result<HashSet<RunId>> {
+        let mut ids = HashSet::new();
+        for group in 0..self.len() {
+            ids.extend(self.run_ids(group)?);
+        }
+        Ok(ids)
+    }
+
     /// The number of the run of each row of a file of samples or runs.
     pub(crate) fn run_ids(&self, group: usize) -> Result<Vec<RunId>> {
         let ids = self.flat::<FixedLenByteArrayType>(group, "run_id")?;
         Ok(ids.iter().map(|id| RunId(number(id))).collect())
-    }
-
-    /// How many samples each row of a file of runs has.
-    pub(crate) fn run_samples(&self, group: usize) -> Result<Vec<i64>> {
-        self.flat::<Int64Type>(group, "samples")
     }
 }
 

@@ -29,31 +29,56 @@ const MOST_FRAMES: usize = 1 << 16;
 const REQUIRED: i16 = 1;
 const OPTIONAL: i16 = 2;
 
-/// A file of these rows, which must be sorted.
-pub(crate) fn stacks_file(rows: &[&StackRow]) -> Result<Bytes> {
-    let mut file = NewFile::new(Table::Stacks)?;
-    let mut rest = rows;
-    while !rest.is_empty() {
-        let (rows, after) = rest.split_at(group_rows(rest));
-        rest = after;
-        file.group(|columns| {
-            columns.flat(rows.iter().map(|row| row.stack))?;
-            columns.flat(rows.iter().map(|row| row.named))?;
-            NewFrames::of(rows).write(columns)
-        })?;
-    }
+/// A file of these rows.
+pub(crate) fn stacks_file(rows: impl IntoIterator<Item = StackRow>) -> Result<Bytes> {
+    let mut file = StacksFile::new()?;
+    rows.into_iter().try_for_each(|row| file.add(row))?;
     file.finish()
 }
 
-/// How many of these rows make a row group.
-fn group_rows(rows: &[&StackRow]) -> usize {
-    let mut frames = 0;
-    let fits = |row: &&&StackRow| {
-        frames += row.frames.len();
-        frames <= GROUP_FRAMES
-    };
-    let fitting = rows.iter().take(GROUP_ROWS).take_while(fits);
-    fitting.count().max(1)
+/// A file of stacks as it is written: the rows of one row group are in memory, and what is packed.
+pub(crate) struct StacksFile {
+    file: NewFile,
+    /// The rows of the next row group, and how many frames these have.
+    group: Vec<StackRow>,
+    frames: usize,
+}
+
+impl StacksFile {
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            file: NewFile::new(Table::Stacks)?,
+            group: Vec::new(),
+            frames: 0,
+        })
+    }
+
+    pub(crate) fn add(&mut self, row: StackRow) -> Result<()> {
+        if self.group.len() == GROUP_ROWS || self.frames + row.frames.len() > GROUP_FRAMES {
+            self.write_group()?;
+        }
+        self.frames += row.frames.len();
+        self.group.push(row);
+        Ok(())
+    }
+
+    fn write_group(&mut self) -> Result<()> {
+        let rows = std::mem::take(&mut self.group);
+        self.frames = 0;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        self.file.group(|columns| {
+            columns.flat(rows.iter().map(|row| row.stack))?;
+            columns.flat(rows.iter().map(|row| row.named))?;
+            NewFrames::of(&rows).write(columns)
+        })
+    }
+
+    pub(crate) fn finish(mut self) -> Result<Bytes> {
+        self.write_group()?;
+        self.file.finish()
+    }
 }
 
 /// The frames of some stacks: what a column holds is made once for each distinct frame.
@@ -64,7 +89,7 @@ struct NewFrames<'a> {
 }
 
 impl<'a> NewFrames<'a> {
-    fn of(rows: &[&'a StackRow]) -> Self {
+    fn of(rows: &'a [StackRow]) -> Self {
         let mut distinct = Vec::new();
         let mut places: FxHashMap<*const Frame, u32> = FxHashMap::default();
         let mut place = |frame: &'a Arc<Frame>| {
@@ -228,14 +253,14 @@ mod tests {
         let full = (0..FULL).map(|number| row(number, MOST_FRAMES));
         let rest = [row(FULL, 1), row(FULL + 1, 0)];
         let rows: Vec<_> = full.chain(rest).collect();
-        let rows: Vec<_> = rows.iter().collect();
-        let file = Groups::of(Table::Stacks, stacks_file(&rows).expect("written")).expect("read");
+        let file = stacks_file(rows.clone()).expect("written");
+        let file = Groups::of(Table::Stacks, file).expect("read");
         let groups = (0..file.len()).map(|group| file.rows(group));
         assert_eq!(groups.collect::<Vec<_>>(), [FULL.into(), 2]);
         let read = (0..file.len()).flat_map(|group| {
             let stacks = file.stacks(group, &mut Texts::default());
             stacks.expect("readable")
         });
-        assert!(read.eq(rows.into_iter().cloned()));
+        assert!(read.eq(rows));
     }
 }

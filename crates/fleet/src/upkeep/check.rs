@@ -1,14 +1,18 @@
 //! Damaged, duplicated and incomplete parts of a data set.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::time::Duration;
 
 use super::compact::is_full;
-use super::{complete_runs, partitions, unfinished};
+use super::{partitions, unfinished};
 use crate::dataset::{Partition, read_bounded, table_prefix};
 use crate::error::{Error, reason};
 use crate::run::RunId;
 use crate::store::{Entry, Store};
 use crate::table::{Groups, StackHash, Table, Texts};
+
+/// A push has ended after so long, and the next attempt of `prof collect` as well.
+const LONGEST_PUSH: Duration = Duration::from_secs(60 * 60);
 
 /// The findings.
 #[derive(Debug, Default)]
@@ -26,6 +30,8 @@ pub(crate) struct Health {
     pub(crate) unused_stacks: u64,
     /// Files of samples of runs that were not pushed to their end.
     pub(crate) incomplete: Vec<String>,
+    /// How many files of samples are of runs that are still being pushed, or were killed just now.
+    pub(crate) being_pushed: usize,
     /// Files of samples with runs that another file of their partition has, too.
     pub(crate) doubled: Vec<String>,
     /// The files of each run that is in several partitions, where all of it counts.
@@ -78,7 +84,6 @@ fn owner(run: RunId, partition: &Partition) -> RunOwner {
 /// The store cannot be reached, or is being compacted.
 pub(crate) fn check(store: &Store) -> Result<Health, Error> {
     let mut health = Health::default();
-    let complete = complete_runs(store)?;
     let mut days: BTreeMap<(String, String), Day> = BTreeMap::new();
     let day_of = |partition: &Partition| (partition.date.clone(), partition.service.clone());
     // Samples of a run are there before its row is: what is pushed meanwhile is not missing.
@@ -90,6 +95,7 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
                 known.add(run, samples, &partition, &entry.path);
             }
         }
+        health.scattered += usize::from(files.len() > 1);
     }
     for (partition, files) in partitions(store, Table::Samples)? {
         let mut small = 0;
@@ -106,8 +112,11 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
             if runs.keys().any(|run| owners.contains(run)) {
                 health.doubled.push(entry.path.clone());
             }
-            if runs.keys().any(|run| !complete.contains(&run.to_string())) {
-                health.incomplete.push(entry.path.clone());
+            if runs.keys().any(|run| !known.files.contains_key(run)) {
+                match entry.is_older(LONGEST_PUSH) {
+                    true => health.incomplete.push(entry.path.clone()),
+                    false => health.being_pushed += 1,
+                }
             }
             for (run, samples) in runs {
                 if owners.insert(run) {
@@ -167,11 +176,15 @@ fn run_rows(file: &Groups) -> parquet::errors::Result<Vec<(RunId, u64)>> {
 }
 
 impl Runs {
+    /// A killed compaction leaves a run in two files of its partition: it counts once.
     fn add(&mut self, run: RunId, samples: u64, partition: &Partition, path: &str) {
+        let files = self.files.entry(run).or_default();
+        if files.iter().any(|(known, _)| known == partition) {
+            return;
+        }
+        files.push((partition.clone(), path.to_owned()));
         let sum = self.expected.entry(owner(run, partition)).or_default();
         *sum = sum.saturating_add(samples);
-        let files = self.files.entry(run).or_default();
-        files.push((partition.clone(), path.to_owned()));
     }
 
     fn repeated(&self) -> Vec<Vec<String>> {
@@ -200,6 +213,7 @@ impl Health {
     pub(crate) fn is_bad(&self) -> bool {
         !self.damaged.is_empty()
             || !self.doubled.is_empty()
+            || !self.incomplete.is_empty()
             || !self.strays.is_empty()
             || !self.repeated.is_empty()
             || !self.mismatches.is_empty()

@@ -4,14 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use super::{complete_runs, partitions, unfinished};
-use crate::dataset::{MOST_BYTES, Partition, content_name, read_bounded};
+use crate::dataset::{MOST_BYTES, Partition, read_bounded};
 use crate::error::Error;
 use crate::run::RunId;
 use crate::store::{Entry, Store};
 use crate::table::{
-    Groups, SampleRow, StackHash, StackRow, Table, Texts, samples_file, stacks_file,
+    Groups, RunRow, SampleRow, StackHash, StacksFile, Table, Texts, runs_file, samples_file,
 };
 
 /// How many files became how many.
@@ -37,7 +38,7 @@ pub(super) fn is_full(file: &Groups) -> bool {
 }
 
 /// Makes few files of the many that a partition has: of samples, full ones and at most one other;
-/// of stacks, one.
+/// of stacks and of runs, one.
 ///
 /// The new file is there before the old ones go. Wherever this ends, the next one finishes it: of
 /// samples that are in two files of a partition, a run's count once.
@@ -53,6 +54,10 @@ pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     }
     for (partition, files) in partitions(store, Table::Stacks)? {
         let merged = done.merge(store, &partition).stacks(&files);
+        done.note(merged)?;
+    }
+    for (partition, files) in partitions(store, Table::Runs)? {
+        let merged = done.merge(store, &partition).runs(&files);
         done.note(merged)?;
     }
     for entry in unfinished(store)? {
@@ -110,14 +115,15 @@ impl Merge<'_> {
         let mut batch = Batch::default();
         for entry in files {
             let file = groups(self.store, Table::Samples, &entry)?;
-            let runs = runs(&file, &entry)?;
+            let damaged = |source| Error::table(&entry.path, source);
+            let runs = file.all_run_ids().map_err(damaged)?;
             // Of a run that is still being pushed, or was not pushed completely.
             if !runs.iter().all(|run| complete.contains(&run.to_string())) {
                 continue;
             }
             let repeats = !runs.is_disjoint(&known);
             if repeats || !is_full(&file) {
-                let mut rows = samples(&file, &entry)?;
+                let mut rows = samples(&file).map_err(damaged)?;
                 rows.retain(|row| !known.contains(&row.run));
                 batch.rows.extend(rows);
                 batch.files.push(entry);
@@ -145,27 +151,63 @@ impl Merge<'_> {
         self.replace(Table::Samples, &batch.files, new)
     }
 
-    /// Merges stacks, if they are not too large for one file.
+    /// Merges stacks, if they are not too large for one file. Of each stack it keeps the row with
+    /// the most names.
     fn stacks(mut self, files: &[Entry]) -> Result<(), Error> {
         let sizes = files.iter().filter(|entry| entry.size <= MOST_BYTES);
         let size = sizes.fold(0, |sum: u64, entry| sum.saturating_add(entry.size));
         if files.len() < 2 || size > MOST_BYTES {
             return Ok(());
         }
-        let mut best: BTreeMap<StackHash, StackRow> = BTreeMap::new();
-        for entry in files {
-            stacks(self.store, entry, &mut best)?;
+        let mut best = best_rows(self.store, files)?;
+        let mut new = StacksFile::new()?;
+        for (number, entry) in files.iter().enumerate() {
+            let file = groups(self.store, Table::Stacks, entry)?;
+            let added = each_group(&file, |group, texts| {
+                for row in file.stacks(group, texts)? {
+                    if best.get(&row.stack) == Some(&(row.named, number)) {
+                        best.remove(&row.stack);
+                        new.add(row)?;
+                    }
+                }
+                Ok(())
+            });
+            added.map_err(|source| Error::table(&entry.path, source))?;
         }
-        let rows: Vec<&StackRow> = best.values().collect();
-        let new = stacks_file(&rows)?;
-        self.replace(Table::Stacks, files, Some(new))
+        let new = new.finish()?;
+        match (best.is_empty(), files.first()) {
+            (false, Some(entry)) => Err(Error::Changed {
+                path: entry.path.clone(),
+            }),
+            _ => self.replace(Table::Stacks, files, Some(new)),
+        }
+    }
+
+    /// Merges the rows of runs, which are a file each.
+    fn runs(mut self, files: &[Entry]) -> Result<(), Error> {
+        if files.len() < 2 {
+            return Ok(());
+        }
+        let mut runs = BTreeMap::new();
+        for entry in files {
+            let file = groups(self.store, Table::Runs, entry)?;
+            let added = each_group(&file, |group, texts| {
+                let rows = file.runs(group, texts)?.into_iter();
+                runs.extend(rows.map(|row| (row.run, row)));
+                Ok(())
+            });
+            added.map_err(|source| Error::table(&entry.path, source))?;
+        }
+        let mut rows: Vec<RunRow> = runs.into_values().collect();
+        rows.sort_by_key(|row| row.start);
+        self.replace(Table::Runs, files, Some(runs_file(&rows)?))
     }
 
     /// Puts a new file, if any, in the place of old ones.
     fn replace(&mut self, table: Table, old: &[Entry], new: Option<Bytes>) -> Result<(), Error> {
         let mut kept = None;
         if let Some(bytes) = new {
-            let path = self.partition.file(table, &content_name(&bytes));
+            let path = self.partition.merged_file(table, &bytes);
             if bytes.len() as u64 > MOST_BYTES {
                 return Err(Error::TooLarge { path });
             }
@@ -187,44 +229,43 @@ fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
     Groups::of(table, bytes).map_err(|source| Error::table(path, source))
 }
 
-/// The runs that a file has samples of.
-fn runs(file: &Groups, entry: &Entry) -> Result<HashSet<RunId>, Error> {
-    let mut runs = HashSet::new();
-    for group in 0..file.len() {
-        let more = file.run_ids(group);
-        runs.extend(more.map_err(|source| Error::table(&entry.path, source))?);
-    }
-    Ok(runs)
-}
-
-fn samples(file: &Groups, entry: &Entry) -> Result<Vec<SampleRow>, Error> {
-    let mut texts = Texts::default();
+fn samples(file: &Groups) -> parquet::errors::Result<Vec<SampleRow>> {
     let mut rows = Vec::new();
-    for group in 0..file.len() {
-        let more = file.samples(group, &mut texts);
-        rows.extend(more.map_err(|source| Error::table(&entry.path, source))?);
-    }
+    each_group(file, |group, texts| {
+        rows.extend(file.samples(group, texts)?);
+        Ok(())
+    })?;
     Ok(rows)
 }
 
-/// Keeps of each stack the row with the most names, and the first of these.
-fn stacks(
-    store: &Store,
-    entry: &Entry,
-    best: &mut BTreeMap<StackHash, StackRow>,
-) -> Result<(), Error> {
-    let file = groups(store, Table::Stacks, entry)?;
-    let mut texts = Texts::default();
-    for group in 0..file.len() {
-        let rows = file.stacks(group, &mut texts);
-        for row in rows.map_err(|source| Error::table(&entry.path, source))? {
-            let known = best.get(&row.stack).map(|known| known.named);
-            if known.is_none_or(|known| row.named > known) {
-                best.insert(row.stack, row);
+/// Where the best row of each stack is: how many names it has, and the first file that has it.
+fn best_rows(store: &Store, files: &[Entry]) -> Result<FxHashMap<StackHash, (i32, usize)>, Error> {
+    let mut best = FxHashMap::default();
+    for (number, entry) in files.iter().enumerate() {
+        let file = groups(store, Table::Stacks, entry)?;
+        let added = each_group(&file, |group, _| {
+            let rows = file.stack_ids(group)?.into_iter().zip(file.named(group)?);
+            for (stack, named) in rows {
+                let known = best.entry(stack).or_insert((named, number));
+                if named > known.0 {
+                    *known = (named, number);
+                }
             }
-        }
+            Ok(())
+        });
+        added.map_err(|source| Error::table(&entry.path, source))?;
     }
-    Ok(())
+    Ok(best)
+}
+
+/// Reads the row groups of a file, one after the other.
+fn each_group(
+    file: &Groups,
+    mut read: impl FnMut(usize, &mut Texts) -> parquet::errors::Result<()>,
+) -> parquet::errors::Result<()> {
+    let mut texts = Texts::default();
+    let mut groups = 0..file.len();
+    groups.try_for_each(|group| read(group, &mut texts))
 }
 
 #[cfg(test)]
@@ -283,7 +324,7 @@ mod tests {
         fn rows(&self) -> Vec<usize> {
             let rows = self.files().into_iter().map(|entry| {
                 let file = groups(&self.store, Table::Samples, &entry).expect("readable");
-                samples(&file, &entry).expect("readable").len()
+                samples(&file).expect("readable").len()
             });
             let mut rows: Vec<usize> = rows.collect();
             rows.sort_unstable();

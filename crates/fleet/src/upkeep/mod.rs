@@ -5,10 +5,10 @@ mod compact;
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::dataset::{Partition, table_prefix};
+use crate::dataset::{Partition, read_bounded, run_of, table_prefix};
 use crate::error::Error;
 use crate::store::{Entry, Store};
-use crate::table::Table;
+use crate::table::{Groups, Table};
 
 pub(crate) use check::{Health, check};
 pub(crate) use compact::compact;
@@ -24,14 +24,23 @@ fn partitions(store: &Store, table: Table) -> Result<BTreeMap<Partition, Vec<Ent
     Ok(partitions)
 }
 
-/// The ids of the completely pushed runs.
+/// The ids of the completely pushed runs, except those in damaged files.
 fn complete_runs(store: &Store) -> Result<HashSet<String>, Error> {
-    let files = store.list(&table_prefix(Table::Runs))?;
-    let name = |entry: &Entry| {
-        let (_, name) = entry.path.rsplit_once('/')?;
-        Some(name.strip_suffix(".parquet")?.to_owned())
-    };
-    Ok(files.iter().filter_map(name).collect())
+    let mut complete = HashSet::new();
+    for entry in store.list(&table_prefix(Table::Runs))? {
+        if let Some(run) = run_of(&entry.path) {
+            complete.insert(run.to_owned());
+            continue;
+        }
+        let rows = match read_bounded(store, &entry) {
+            Ok(Some(bytes)) => Groups::of(Table::Runs, bytes).and_then(|file| file.all_run_ids()),
+            Ok(None) | Err(Error::Table { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let runs = rows.unwrap_or_default();
+        complete.extend(runs.iter().map(ToString::to_string));
+    }
+    Ok(complete)
 }
 
 /// The files of all tables that killed processes have not completed.

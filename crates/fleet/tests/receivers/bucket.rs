@@ -126,14 +126,12 @@ fn a_login_page_is_no_bucket() {
     let (redirect, page) = ([(302, ""), (200, "<html>")], [(200, "<html>")]);
     check(&push, &redirect, "redirects to /login");
     check(&push, &page, "the answer is not a table of prof");
+    // Whether the run is there, in a file of its own or among others, and a file to store.
+    let answers = |stored| [(404, ""), (200, "<ListBucketResult/>"), (200, stored)];
     let stores = "it answers the request to store a file with ";
-    check(
-        &push,
-        &[(404, ""), (200, "<html>")],
-        &format!("{stores}a web page"),
-    );
+    check(&push, &answers("<html>"), &format!("{stores}a web page"));
     let text = format!("{stores}a text: Please log in");
-    check(&push, &[(404, ""), (200, "Please log in")], &text);
+    check(&push, &answers("Please log in"), &text);
     check(&["query"], &redirect, "redirects to /login");
     check(
         &["query"],

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use prof_needs::tools;
 use prof_perfdata::{
@@ -81,6 +81,38 @@ fn a_recording_over_midnight_is_of_two_days() {
     // Each day has the stacks of its samples.
     assert!(before.contains_key("parse") && after.contains_key("render"));
     assert_eq!(session.files("stacks").len(), 2);
+    assert_eq!(session.data("check").0, Some(0));
+}
+
+#[test]
+fn half_of_a_recording_is_reported_once_no_push_can_be_under_way() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let clock = Duration::from_secs(20_000 * 86_400) - Duration::from_millis(20);
+    let recording = recorded_at(&session.record("recording"), clock);
+    session.pushed(&recording, "a");
+    let whole = session.query(&[]);
+    // As a push leaves it that was killed after the first day.
+    let is_of_first_day = |path: &Path| path.to_string_lossy().contains("date=2024-10-03");
+    let days = ["samples", "stacks"].map(|table| session.files(table));
+    for file in days.concat().iter().filter(|path| !is_of_first_day(path)) {
+        fs::remove_file(file).unwrap();
+    }
+    fs::remove_file(&session.files("runs")[0]).unwrap();
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(0), "{text}");
+    assert!(text.contains("1 file of recordings whose push"), "{text}");
+    let file = &session.files("samples")[0];
+    let file = File::options().append(true).open(file).unwrap();
+    let hours_ago = SystemTime::now() - Duration::from_secs(2 * 3600);
+    file.set_modified(hours_ago).unwrap();
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(3), "{text}");
+    assert!(text.contains("not pushed completely"), "{text}");
+    session.pushed(&recording, "a");
+    assert_eq!(session.query(&[]), whole);
     assert_eq!(session.data("check").0, Some(0));
 }
 

@@ -12,6 +12,7 @@ use prof_model::counted;
 use prof_needs::{met, python, tools};
 use prof_recorder::{Options, Program, Signals, Target};
 use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
+use prof_symbols::EmbeddedSymbols;
 use tempfile::TempDir;
 
 use super::{PROGRAM, Weights, all_weights, build, errors, fleet, weights};
@@ -158,6 +159,12 @@ fn a_data_set_has_each_recording_once() {
     let (first, second) = (session.record("first"), session.record("second"));
     assert!(session.pushed(&first, "a").contains("pushed"));
     assert!(session.pushed(&first, "a").contains("was pushed before"));
+    let archived = session.path("archived");
+    let mut copy = fs::File::create(&archived).unwrap();
+    let recording = fs::read(&first).unwrap();
+    let symbols = EmbeddedSymbols::new(&[], &[]).to_bytes();
+    prof_perfdata::write_with_symbols(&recording, &symbols, &mut copy).unwrap();
+    assert!(session.pushed(&archived, "a").contains("was pushed before"));
     session.pushed(&second, "b");
     let (of_first, of_second) = (weights(&first), weights(&second));
     assert_eq!(session.query(&["--host", "a"]), of_first);
@@ -188,20 +195,32 @@ fn hosts_of_one_name_are_added_up_and_compacted() {
     let session = Session::new();
     let (first, second) = (session.record("first"), session.record("second"));
     session.pushed(&first, "a");
-    let kept = fs::read(&session.files("samples")[0]).unwrap();
-    let kept_at = session.files("samples")[0].clone();
+    let kept = ["samples", "runs"].map(|table| {
+        let path = session.files(table).remove(0);
+        (fs::read(&path).unwrap(), path)
+    });
     session.pushed(&second, "a");
     let whole = sum(&weights(&first), &weights(&second));
     assert_eq!(session.query(&[]), whole);
+    let (_, checked) = session.data("check");
+    assert!(
+        checked.contains("partitions of several small files"),
+        "{checked}"
+    );
     assert_eq!(session.data("compact").0, Some(0));
-    assert_eq!(session.files("samples").len(), 1);
-    assert_eq!(session.files("stacks").len(), 1);
+    for table in ["samples", "stacks", "runs"] {
+        assert_eq!(session.files(table).len(), 1, "{table}");
+    }
     assert_eq!(session.query(&[]), whole);
     // A recording that was pushed is not pushed again.
     assert!(session.pushed(&first, "a").contains("was pushed before"));
     assert_eq!(session.query(&[]), whole);
-    // The state of a compaction that was killed before it removed the first file.
-    fs::write(kept_at, kept).unwrap();
+    let (_, checked) = session.data("check");
+    assert!(checked.ends_with("bytes\n"), "{checked}");
+    // The state of a compaction that was killed before it removed the first files.
+    for (file, path) in kept {
+        fs::write(path, file).unwrap();
+    }
     assert_eq!(session.query(&[]), whole);
     assert_eq!(session.data("check").0, Some(3));
     assert_eq!(session.data("compact").0, Some(0));
