@@ -54,7 +54,7 @@ pub(super) struct QueryFlags {
     #[arg(long, value_name = "REGEX")]
     function: Option<Pattern>,
 
-    /// The event [default: the first that has samples]
+    /// The event [default: that with the most samples]
     #[arg(short, long, value_name = "EVENT")]
     event: Option<String>,
 
@@ -151,6 +151,15 @@ fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) ->
         |part: &Side| answer(store, &part.of(flags.selection())).with_context(|| part.name.clone());
     let (before, found_before) = side(&sides.before)?;
     let (after, found_after) = side(&sides.after)?;
+    let event = found_before.events.first();
+    let event = filter
+        .event
+        .clone()
+        .or(event.map(|event| event.name.to_string()));
+    let filter = &Filter {
+        event,
+        ..filter.clone()
+    };
     let trees = [&before, &after].map(|profile| CallTree::new(profile, filter, Split::Nothing));
     let [tree_before, tree_after] = trees;
     let (tree_before, tree_after) = (tree_before?, tree_after?);

@@ -1,6 +1,8 @@
 //! Sums of samples by stack, one row group after the other.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -37,7 +39,7 @@ pub(crate) struct Counts {
 /// The sums of a query's samples.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// Events, in the order of their first sample.
+    /// Events, those with the most samples first.
     pub(crate) events: Vec<EventName>,
     /// The weight by event and stack.
     pub(crate) sums: FxHashMap<(u16, StackHash), Weight>,
@@ -96,6 +98,7 @@ pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error>
         found.hosts.extend(hosts);
         at = Some(partition);
     }
+    found.sort_events();
     Ok(found)
 }
 
@@ -133,6 +136,38 @@ impl Found {
             }
         }
         Ok(())
+    }
+
+    /// Views show the first event: that of few samples on one host must not hide that of all.
+    fn sort_events(&mut self) {
+        let mut samples = vec![0_u64; self.events.len()];
+        for (&(event, _), weight) in &self.sums {
+            let sum = &mut samples[usize::from(event)];
+            *sum = sum.saturating_add(weight.samples);
+        }
+        let mut order: Vec<usize> = (0..samples.len()).collect();
+        order.sort_by_key(|&event| {
+            (
+                Reverse(samples[event]),
+                Arc::clone(&self.events[event].name),
+            )
+        });
+        if order.is_sorted() {
+            return;
+        }
+        let mut places = vec![0_u16; order.len()];
+        for (place, &event) in (0..).zip(&order) {
+            places[event] = place;
+        }
+        let place = |event: u16| places[usize::from(event)];
+        let events = order.iter().map(|&event| self.events[event].clone());
+        self.events = events.collect();
+        self.sums = rekeyed(&mut self.sums, place);
+        self.ends = rekeyed(&mut self.ends, place);
+        let hosts = std::mem::take(&mut self.hosts).into_iter();
+        self.hosts = hosts.map(|(event, host)| (place(event), host)).collect();
+        let runs = std::mem::take(&mut self.runs).into_iter();
+        self.runs = runs.map(|(event, run)| (place(event), run)).collect();
     }
 
     /// Whether there is more than a query holds.
@@ -202,6 +237,16 @@ impl Found {
         });
         u16::try_from(number).unwrap_or(u16::MAX)
     }
+}
+
+/// The map with other numbers of events in its keys.
+fn rekeyed<K: Hash + Eq, V>(
+    map: &mut FxHashMap<(u16, K), V>,
+    place: impl Fn(u16) -> u16,
+) -> FxHashMap<(u16, K), V> {
+    let entries = std::mem::take(map).into_iter();
+    let entries = entries.map(|((event, key), value)| ((place(event), key), value));
+    entries.collect()
 }
 
 #[cfg(test)]

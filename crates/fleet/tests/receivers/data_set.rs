@@ -563,6 +563,27 @@ fn the_last_line_counts_what_is_shown() {
 }
 
 #[test]
+fn the_event_with_the_most_samples_is_shown() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let few = session.record_events("few", "page-faults/period=10/");
+    let many = session.record("many");
+    session.pushed(&few, "a");
+    session.pushed(&many, "b");
+    assert_eq!(session.query(&[]), weights(&many));
+    let faults = session.query(&["--event", "page-faults/period=10/"]);
+    assert_eq!(faults, all_weights(&few));
+    let closing = session.closing(&[]);
+    assert!(closing.contains("on 1 host; "), "{closing}");
+    assert!(
+        closing.contains("--event NAME shows page-faults"),
+        "{closing}"
+    );
+}
+
+#[test]
 fn what_was_removed_is_there_again_after_a_push() {
     if !tools(&["gcc"]) {
         return;
