@@ -226,4 +226,20 @@ mod tests {
         assert_eq!(rows[0], rows[1]);
         assert_eq!(&*rows[0].frames[0].function, "[unknown]");
     }
+
+    #[test]
+    fn unnamed_kernel_code_is_the_same_at_any_start_of_the_kernel() {
+        let of_boot = |text: u64| {
+            let mut profile = Profile::default();
+            profile.kernel.text = Some(text);
+            let frame = ProfileFrame::Kernel(text + 0x1234);
+            let frame = profile.frames.intern(frame);
+            profile.stacks.intern(None, frame);
+            let profile = SymbolizedProfile::without_names(profile);
+            of_stacks(&profile, &number::of_stacks(&profile))
+        };
+        let rows = of_boot(0xffff_ffff_8100_0000);
+        assert_eq!(&*rows[0].frames[0].function, "[kernel]+0x1234");
+        assert_eq!(rows, of_boot(0xffff_ffff_a240_0000));
+    }
 }

@@ -188,7 +188,7 @@ impl FrameNames {
             });
         }
         if answer.is_empty() {
-            let function = self.unnamed(frame, module, kind);
+            let function = self.unnamed(profile, frame, module, kind);
             self.locations.push(Location {
                 function,
                 file: None,
@@ -220,13 +220,22 @@ impl FrameNames {
         }
     }
 
-    fn unnamed(&mut self, frame: Frame, module: Arc<str>, kind: FunctionKind) -> FunctionId {
+    fn unnamed(
+        &mut self,
+        profile: &Profile,
+        frame: Frame,
+        module: Arc<str>,
+        kind: FunctionKind,
+    ) -> FunctionId {
         let name = match frame {
             Frame::Module {
                 offset: FileOffset(offset),
                 ..
             } => format!("{module}+{offset:#x}"),
-            Frame::Kernel(address) => format!("{KERNEL}+{address:#x}"),
+            Frame::Kernel(address) => {
+                let start = profile.kernel.text.unwrap_or(0);
+                format!("{KERNEL}+{:#x}", address.wrapping_sub(start))
+            }
             // Such addresses differ from run to run and from process to process.
             Frame::Jit { .. } => JIT.into(),
             Frame::Unknown(_) => UNKNOWN.into(),
