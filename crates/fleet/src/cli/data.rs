@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use prof_console::{say, write_stdout};
 use prof_model::counted;
@@ -63,6 +63,12 @@ pub(super) fn run(flags: &DataFlags) -> Result<ExitCode> {
         }
         DataVerb::Check(flags) => {
             let health = check(&Store::open_existing(&flags.url)?)?;
+            if health.is_empty() {
+                bail!(
+                    "there is no data set in {}: it has no files of one",
+                    flags.url
+                );
+            }
             write_stdout(|out| Ok(write(&health, out)?))?;
             Ok(match health.is_bad() {
                 true => CHECK_FAILED.into(),

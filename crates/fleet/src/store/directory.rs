@@ -2,6 +2,7 @@
 
 use std::fs::{self, DirEntry, FileType};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,12 +50,12 @@ impl Directory {
             }
             let folder = path.parent().unwrap_or(&self.root);
             fs::create_dir_all(folder)?;
+            // Others read it if the umask lets them, as it does with the folders.
             let mut new = tempfile::Builder::new()
                 .prefix(Self::NEW)
+                .permissions(PermissionsExt::from_mode(0o666))
                 .tempfile_in(folder)?;
             new.write_all(bytes)?;
-            let readable = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-            new.as_file().set_permissions(readable)?;
             new.as_file().sync_all()?;
             match new.persist_noclobber(&path) {
                 Ok(_) => Ok(true),

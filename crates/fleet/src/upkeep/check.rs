@@ -209,6 +209,10 @@ impl Runs {
 }
 
 impl Health {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files == 0 && self.strays.is_empty() && self.unfinished == 0
+    }
+
     /// Whether sums may be wrong, or names missing.
     pub(crate) fn is_bad(&self) -> bool {
         !self.damaged.is_empty()

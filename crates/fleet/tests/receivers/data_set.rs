@@ -1,7 +1,7 @@
 //! `prof push` to a data set, and queries of it.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
@@ -112,8 +112,12 @@ impl Session {
 
     /// The files of a table, by their paths.
     pub(super) fn files(&self, table: &str) -> Vec<PathBuf> {
+        Self::files_below(self.data.join(table))
+    }
+
+    fn files_below(folder: PathBuf) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        let mut folders = vec![self.data.join(table)];
+        let mut folders = vec![folder];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(folder).into_iter().flatten() {
                 let path = entry.unwrap().path();
@@ -422,6 +426,39 @@ fn a_damaged_file_is_named() {
     let (status, text) = session.data("check");
     assert_eq!(status, Some(3), "{text}");
     assert!(text.contains("damaged: samples/date="), "{text}");
+}
+
+#[test]
+fn other_directories_are_no_data_sets() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("notes.txt"), "text").unwrap();
+    let check = fleet().args(["data", "check"]).arg(folder.path()).output();
+    let check = check.unwrap();
+    assert_eq!(check.status.code(), Some(1));
+    assert!(errors(&check).contains("there is no data set in"));
+}
+
+/// Other users may query a data set if the umask lets them.
+#[test]
+fn the_umask_decides_who_may_read_files() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    for (number, (umask, mode)) in [("022", 0o644), ("077", 0o600)].into_iter().enumerate() {
+        let data = session.path(&format!("data-{number}"));
+        let push = r#"umask "$0"; exec "$1" push "$2" "$3""#;
+        let push = Command::new("sh")
+            .args(["-c", push, umask])
+            .arg(fleet().get_program())
+            .args([&recording, &data])
+            .output();
+        assert!(push.unwrap().status.success());
+        let mut runs = Session::files_below(data.join("runs"));
+        let metadata = fs::metadata(runs.remove(0)).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o777, mode, "{umask}");
+    }
 }
 
 #[test]
