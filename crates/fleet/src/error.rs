@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::http::HttpError;
+
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -78,7 +80,7 @@ pub(crate) enum Error {
     Report(#[from] prof_report::Error),
     /// A receiver that cannot be reached, or refuses.
     #[error(transparent)]
-    Http(#[from] crate::http::HttpError),
+    Http(#[from] HttpError),
     /// A receiver that accepts the request, but not the profile.
     #[error("{url} rejects the profile: {message}")]
     Rejected {
@@ -228,6 +230,20 @@ impl Error {
             Self::Input { .. } | Self::EmbeddedNames { .. } | Self::NoTime { .. } => true,
             Self::Rejected { .. } | Self::Origin { .. } | Self::TooLarge { .. } => true,
             Self::Http(error) => error.is_of_body(),
+            _ => false,
+        }
+    }
+
+    /// Whether a receiver did not answer, whatever the recording.
+    pub(crate) fn is_of_connection(&self) -> bool {
+        match self {
+            Self::Http(HttpError::Unreachable { .. }) => true,
+            Self::Store { source, .. } => {
+                let first: &dyn std::error::Error = source;
+                let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+                // Answers, even refusals, are other errors.
+                causes.any(|cause| cause.is::<object_store::client::HttpError>())
+            }
             _ => false,
         }
     }

@@ -11,6 +11,7 @@
 //!   new                       a recording or an origin while it is written
 //! ```
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use std::time::SystemTime;
 use prof_model::counted;
 use rustix::fs::{FlockOperation, flock};
 
+use crate::destination::{Failures, Pushed};
 use crate::error::Error;
 use crate::run::{Origin, RunId};
 
@@ -193,26 +195,44 @@ impl Spool {
         serde_json::from_slice(&origin).map_err(|source| Error::Origin { path, source })
     }
 
-    /// Pushes all that waits, the oldest first; ends with the first that has to wait longer.
+    /// Pushes all that waits, the oldest first, unless the receiver is down. What fails keeps its
+    /// place.
     ///
     /// # Errors
-    /// Those of `push`, unless the recording is to blame: such a one is dropped, and said. Or the
-    /// folder cannot be read or written.
+    /// The last one of `push`, unless the recording is to blame: such a one is dropped, and said.
+    /// Or the folder cannot be read or written.
     pub(crate) fn push_all(
         &self,
-        mut push: impl FnMut(&Path) -> Result<(), Error>,
+        failures: &mut Failures,
+        mut push: impl FnMut(&Path) -> Result<Pushed, Error>,
     ) -> Result<(), Error> {
         let found = self.find().map_err(|source| self.unusable(source))?;
-        for Waiting { path, .. } in found {
-            match push(&path) {
+        let mut found = VecDeque::from(found);
+        let mut done = Ok(());
+        while !failures.is_down() {
+            // After a failure the newest are next: old ones that always fail do not hold them up.
+            let next = match done {
+                Ok(()) => found.pop_front(),
+                Err(_) => found.pop_back(),
+            };
+            let Some(Waiting { path, .. }) = next else {
+                break;
+            };
+            let pushed = push(&path);
+            failures.count(&pushed);
+            match pushed {
+                Ok(_) => {}
                 Err(error) if error.is_of_recording() => {
                     (self.report)(&format!("dropped a recording: {error}"));
                 }
-                pushed => pushed?,
+                Err(error) => {
+                    done = Err(error);
+                    continue;
+                }
             }
             remove(&path).map_err(|source| self.unusable(source))?;
         }
-        Ok(())
+        done
     }
 
     /// Removes the oldest recordings until the others fit, and reports that.
@@ -306,6 +326,61 @@ fn unusable(folder: &Path, source: io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::HttpError;
+
+    /// One round.
+    fn push_all(
+        spool: &Spool,
+        push: impl FnMut(&Path) -> Result<Pushed, Error>,
+    ) -> Result<(), Error> {
+        spool.push_all(&mut Failures::default(), push)
+    }
+
+    /// Of a receiver.
+    fn refusal() -> Error {
+        Error::Http(HttpError::Refused {
+            url: "http://host".into(),
+            status: 500,
+            message: String::new(),
+            advice: "",
+        })
+    }
+
+    #[test]
+    fn recordings_that_fail_do_not_hold_up_others() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path();
+        let spool = Spool::open(folder, 1000, |_| ()).expect("free");
+        for number in 1..=6 {
+            let path = folder.join(format!("recording.{number}"));
+            let file = File::create(path).expect("created");
+            let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(number);
+            file.set_modified(time).expect("set");
+        }
+        // What is tried, in this order, if these fail.
+        let check = |failing: &[&str], tried: &[&str]| {
+            let mut names = Vec::new();
+            let push = |path: &Path| {
+                let number = path.extension().unwrap_or_default().to_string_lossy();
+                names.push(number.to_string());
+                match failing.contains(&&*number) {
+                    true => Err(refusal()),
+                    false => Ok(Pushed::Stored),
+                }
+            };
+            let done = push_all(&spool, push);
+            assert_eq!(done.is_err(), !failing.is_empty(), "{done:?}");
+            assert_eq!(names, tried);
+        };
+        let all = ["1", "2", "3", "4", "5", "6"];
+        // The receiver is down: not all are tried.
+        check(&all, &["1", "6"]);
+        // Old ones fail always.
+        check(&["1", "2"], &["1", "6", "5", "4", "3", "2"]);
+        check(&["1"], &["1", "2"]);
+        check(&[], &["1"]);
+        assert_eq!(spool.count().expect("readable"), 0);
+    }
 
     #[test]
     fn recordings_wait_within_the_bound() {
@@ -375,7 +450,7 @@ mod tests {
         let spool = begin("3");
         assert_eq!(version(&spool, "recording.2026"), "1");
         assert_eq!(version(&spool, "recording.2027"), "2");
-        spool.push_all(|_| Ok(())).expect("pushed");
+        push_all(&spool, |_| Ok(Pushed::Stored)).expect("pushed");
         let left = fs::read_dir(folder).expect("readable");
         assert_eq!(left.count(), 1, "only the origin of the next ones");
     }
@@ -419,19 +494,17 @@ mod tests {
         let push = |_: &Path| {
             pushed += 1;
             match pushed {
-                1 => Ok(()),
-                _ => Err(Error::SpoolInUse {
-                    folder: folder.clone(),
-                }),
+                1 => Ok(Pushed::Stored),
+                _ => Err(refusal()),
             }
         };
-        assert!(spool.push_all(push).is_err());
+        assert!(push_all(&spool, push).is_err());
         assert_eq!(services(), [Some("service-3".into())]);
         // As on a full disk, the recording is there in part.
         let unreadable = Path::new("/proc/self/mem");
         let failed = spool.add(unreadable, RunId([5; 16]), &origin("service-5"));
         assert!(matches!(failed, Err(Error::Spool { .. })), "{failed:?}");
-        spool.push_all(|_| Ok(())).expect("pushed");
+        push_all(&spool, |_| Ok(Pushed::Stored)).expect("pushed");
         assert_eq!(
             fs::read_dir(&folder).expect("readable").count(),
             0,

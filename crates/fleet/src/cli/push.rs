@@ -11,7 +11,7 @@ use prof_report::recording_file;
 use super::values::{label, mebibytes, name, time};
 use crate::address;
 use crate::dataset::content_name;
-use crate::destination::{Destination, Pushed};
+use crate::destination::{Destination, Failures, Pushed};
 use crate::error::Error;
 use crate::run::{Origin, Run, Symbols};
 use crate::spool::Spool;
@@ -74,7 +74,7 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
     let mut delivery = Delivery {
         destination: address::open(url)?,
         spool: flags.spool(url)?,
-        is_offline: false,
+        failures: Failures::default(),
     };
     delivery.push_waiting();
     for file in files.iter().map(PathBuf::from) {
@@ -103,8 +103,8 @@ impl PushFlags {
 struct Delivery {
     destination: Box<dyn Destination + Send>,
     spool: Option<Spool>,
-    /// Whether the destination was out of reach a moment ago, so that nothing more is tried.
-    is_offline: bool,
+    /// Of the destination: once it is down, nothing more is tried.
+    failures: Failures,
 }
 
 impl Delivery {
@@ -113,11 +113,11 @@ impl Delivery {
             return;
         };
         let mut pushed = 0;
-        let done = spool.push_all(|path| {
-            self.destination
-                .push(&Run::load(path, &spool.origin(path)?)?)?;
+        let done = spool.push_all(&mut self.failures, |path| {
+            let run = Run::load(path, &spool.origin(path)?)?;
+            let stored = self.destination.push(&run)?;
             pushed += 1;
-            Ok(())
+            Ok(stored)
         });
         if pushed > 0 {
             say(&format!(
@@ -127,14 +127,15 @@ impl Delivery {
         }
         if let Err(error) = done {
             say(&format!("{error}; recordings wait in the spool"));
-            self.is_offline = true;
         }
     }
 
     fn push(&mut self, file: &Path, origin: &Origin) -> Result<(), Error> {
         let run = Run::load(file, origin)?;
-        if !self.is_offline {
-            match (self.destination.push(&run), &self.spool) {
+        if !self.failures.is_down() {
+            let pushed = self.destination.push(&run);
+            self.failures.count(&pushed);
+            match (pushed, &self.spool) {
                 (Ok(pushed), _) => {
                     say(&match pushed {
                         Pushed::Stored => format!("pushed {}", file.display()),
@@ -145,7 +146,6 @@ impl Delivery {
                 (Err(error), Some(_)) if !error.is_of_recording() => say(&error.to_string()),
                 (Err(error), _) => return Err(error),
             }
-            self.is_offline = true;
         }
         if let Some(spool) = &self.spool {
             spool.add(file, run.id, origin)?;

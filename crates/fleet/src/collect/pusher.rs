@@ -10,7 +10,7 @@ use prof_model::counted;
 
 use super::Collection;
 use crate::address;
-use crate::destination::Destination;
+use crate::destination::{Destination, Failures, Pushed};
 use crate::error::Error;
 use crate::run::{Origin, Run};
 use crate::spool::Spool;
@@ -60,16 +60,16 @@ impl Pusher {
         }
     }
 
-    /// Pushes all that waits; ends with the first that has to wait longer.
+    /// Pushes all that waits, unless the destination is down.
     fn push_all(&mut self) -> Result<(), Error> {
         let Some(destination) = &mut self.destination else {
             return Ok(());
         };
         let (spool, outage) = (&self.spool, &mut self.outage);
-        spool.push_all(|path| {
-            push(path, spool.origin(path)?, destination.as_mut())?;
+        spool.push_all(&mut Failures::default(), |path| {
+            let pushed = push(path, spool.origin(path)?, destination.as_mut())?;
             *outage = outage.map(|pushed| pushed + 1);
-            Ok(())
+            Ok(pushed)
         })
     }
 
@@ -92,14 +92,13 @@ impl Pusher {
     }
 }
 
-fn push(path: &Path, origin: Origin, destination: &mut dyn Destination) -> Result<(), Error> {
+fn push(path: &Path, origin: Origin, destination: &mut dyn Destination) -> Result<Pushed, Error> {
     // An incomplete recording has no time of day, but its file has.
     let origin = Origin {
         start: created(path),
         ..origin
     };
-    destination.push(&Run::load(path, &origin)?)?;
-    Ok(())
+    destination.push(&Run::load(path, &origin)?)
 }
 
 /// When a file was created, in µs since 1970.

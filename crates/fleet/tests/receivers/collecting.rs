@@ -89,6 +89,26 @@ fn recordings_that_wait_for_the_network_are_pushed_after_a_restart() {
 }
 
 #[test]
+fn a_recording_that_the_receiver_fails_to_take_holds_up_no_other() {
+    let session = Session::new();
+    let mut offline = session.collect(None);
+    let offline = offline.args(["--duration", "1s"]).status().unwrap();
+    assert!(offline.success());
+    let waiting = session.spool();
+    assert!(waiting.len() > 2, "{waiting:?}");
+    let server = Server::answering(&[(500, "cannot")]);
+    let mut online = session.collect(Some(&format!("pyroscope+http://{}", server.address)));
+    let online = online.args(["--duration", "200ms"]).output().unwrap();
+    let said = errors(&online);
+    assert!(
+        said.contains("answers 500: cannot; recordings wait"),
+        "{said}"
+    );
+    let oldest = waiting.into_iter().min().unwrap();
+    assert_eq!(session.spool(), [oldest], "{said}");
+}
+
+#[test]
 fn a_killed_collector_loses_nothing_and_repeats_nothing() {
     let session = Session::new();
     let server = Server::answering(&[]);

@@ -61,6 +61,42 @@ fn waiting_recordings_go_first() {
 }
 
 #[test]
+fn a_recording_that_a_receiver_fails_to_take_keeps_its_place() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recordings = ["a", "b", "c", "d", "e"].map(|name| (name, session.record(name)));
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
+    let address = address.unwrap();
+    let url = format!("pyroscope+http://{address}");
+    let push = |number: usize| {
+        let (name, recording) = &recordings[number];
+        pushed(&session, recording, name, &url)
+    };
+    (0..3).for_each(|number| _ = push(number));
+    assert_eq!(files(&session), 6);
+
+    let failing = [(500, "down"); 3];
+    let answers = [failing.as_slice(), &[(200, ""); 2]].concat();
+    let server = Server::at(address, &answers);
+    // The receiver is down: two are tried, and the new one is not.
+    let said = push(3);
+    assert!(said.contains("answers 500: down"), "{said}");
+    assert_eq!(server.rest().len(), 2);
+    assert_eq!(files(&session), 8);
+    // It takes all but the oldest.
+    let said = push(4);
+    assert!(said.contains("pushed 3 recordings that waited"), "{said}");
+    let names = server.rest().into_iter().map(|request| {
+        let (_, rest) = request.target.split_once("name=").unwrap();
+        rest.chars().take(1).collect::<String>()
+    });
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "d", "c", "b", "e"]);
+    assert_eq!(files(&session), 2);
+}
+
+#[test]
 fn waiting_recordings_reach_a_data_set_with_their_origin() {
     if !tools(&["gcc"]) {
         return;
