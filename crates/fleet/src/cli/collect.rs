@@ -62,7 +62,7 @@ pub(super) struct CollectFlags {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 
-    /// The volume of Kubernetes' downward API with the pod's labels
+    /// The volume of Kubernetes' downward API with the pod's labels, for -p and -G
     #[arg(long, value_name = "DIRECTORY", default_value = "/etc/podinfo")]
     podinfo: PathBuf,
 

@@ -42,8 +42,19 @@ pub(super) fn of_pod(directory: &Path) -> Labels {
     labels.collect()
 }
 
+/// The container that processes are in, as far as it is the same.
+pub(super) fn of_processes(pids: &[i32]) -> Labels {
+    let all = pids.iter().copied().map(of_process);
+    all.reduce(common).unwrap_or_default()
+}
+
+fn common(mut labels: Labels, others: Labels) -> Labels {
+    labels.retain(|name, value| others.get(name) == Some(value));
+    labels
+}
+
 /// The container that a process is in.
-pub(super) fn of_process(pid: i32) -> Labels {
+fn of_process(pid: i32) -> Labels {
     // With the first version of cgroups there are several, of which some have more.
     let paths = Task::of(pid).cgroups().into_iter();
     paths
@@ -106,6 +117,15 @@ mod tests {
         of(format!("/kubepods/besteffort/pod{pod}/{id}"), Some(pod));
         check(&of_cgroup("/user.slice"), &[("cgroup", "/user.slice")]);
         check(&of_cgroup("/"), &[]);
+    }
+
+    #[test]
+    fn processes_have_the_labels_that_they_share() {
+        let pod = "11111111-2222-3333-4444-555555555555";
+        let of = |digit: &str| of_cgroup(&format!("/kubepods/pod{pod}/{}", digit.repeat(64)));
+        check(&common(of("a"), of("b")), &[("k8s.pod.uid", pod)]);
+        assert_eq!(common(of("a"), of("a")), of("a"));
+        check(&common(of("a"), Labels::new()), &[]);
     }
 
     #[test]

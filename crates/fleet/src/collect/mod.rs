@@ -217,18 +217,20 @@ impl Drop for StopIfPanicking {
     }
 }
 
-/// Labels of the target that need not be given; those in `stated` replace them.
+/// Labels of the target that need not be given; those in `stated` replace them. Of all that runs on
+/// the CPUs, prof's own environment says nothing.
 pub(crate) fn labels(target: &Target, pod: &Path, stated: Labels) -> Labels {
+    let cgroup = match target {
+        Target::Cpus(cpus) => cpus.cgroup.as_deref().map(labels::of_cgroup),
+        Target::Processes(pids) => Some(labels::of_processes(pids)),
+        Target::Command(_) | Target::Threads(_) => None,
+    };
+    let Some(cgroup) = cgroup else {
+        return stated;
+    };
     let mut labels = labels::of_environment(|name| env::var(name).ok());
     labels.extend(labels::of_pod(pod));
-    labels.extend(
-        match target {
-            Target::Cpus(cpus) => cpus.cgroup.as_deref().map(labels::of_cgroup),
-            Target::Processes(pids) => pids.first().copied().map(labels::of_process),
-            Target::Command(_) | Target::Threads(_) => None,
-        }
-        .unwrap_or_default(),
-    );
+    labels.extend(cgroup);
     labels.extend(stated);
     labels
 }

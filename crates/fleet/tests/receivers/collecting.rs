@@ -194,6 +194,41 @@ fn waiting_recordings_keep_their_labels() {
     assert!(count("version%3D2") > 0);
 }
 
+/// A collector in a pod is not what runs on the machine.
+#[test]
+fn what_runs_on_the_cpus_has_only_the_labels_that_are_stated() {
+    let session = Session::new();
+    let pod = tempfile::tempdir().unwrap();
+    fs::write(pod.path().join("labels"), "app=\"prof\"\n").unwrap();
+    let names = |target: &[&str]| {
+        let server = Server::answering(&[]);
+        let mut collect = fleet();
+        collect.args(["collect", "--service", "shop", "--duration", "300ms"]);
+        collect.args(["--label", "zone=a"]).args(target);
+        collect.arg("--podinfo").arg(pod.path());
+        collect.arg("--spool").arg(session.folder.path());
+        collect.arg(format!("pyroscope+http://{}", server.address));
+        collect.env("POD_NAME", "collector-1");
+        collect.env("OTEL_RESOURCE_ATTRIBUTES", "team=ops");
+        let collected = collect.output().unwrap();
+        assert!(collected.status.success(), "{}", errors(&collected));
+        server.next().target
+    };
+    let pid = session.busy.id().to_string();
+    let of_process = names(&["--pid", &pid]);
+    let found = [
+        "k8s_pod_name%3Dcollector",
+        "k8s_pod_label_app%3D",
+        "team%3D",
+    ];
+    for label in found {
+        let label = label.replace('_', "%5F");
+        assert!(of_process.contains(&label), "{of_process}");
+    }
+    let of_cpus = names(&["--all-cpus"]);
+    assert!(of_cpus.contains("shop%7Bzone%3Da%2Chost%3D"), "{of_cpus}");
+}
+
 #[test]
 fn a_receiver_that_hangs_does_not_hold_up_the_end() {
     let session = Session::new();
