@@ -3,8 +3,8 @@
 //! Its second version takes a profile's time from the profile, and rejects profiles without a
 //! period.
 
+use std::collections::BTreeSet;
 use std::env;
-use std::fmt::Write;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,7 +14,7 @@ use prof_report::format::pprof;
 use crate::destination::{Destination, Pushed};
 use crate::error::Error;
 use crate::http::{Client, HttpError};
-use crate::run::Run;
+use crate::run::{Labels, Run};
 use crate::series::Series;
 
 /// A Pyroscope server, or another one with its protocol.
@@ -74,15 +74,12 @@ fn headers(variable: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
 
 /// Path and query: whose profile it is, and from when till when.
 fn path(run: &Run, series: &Series) -> String {
-    let mut name = plain(&run.service, |_| true);
-    let labels = run.labels.iter().map(|(name, value)| (&**name, &**value));
-    let labels = labels.chain([("host", &*run.host)]);
-    for (index, (label, value)) in labels.enumerate() {
-        let before = if index == 0 { '{' } else { ',' };
-        let label = plain(label, |c| c.is_ascii_alphanumeric());
-        let _ = write!(name, "{before}{label}={}", plain(value, |_| true));
-    }
-    name.push('}');
+    let labels = labels(&run.labels, &run.host);
+    let labels = labels
+        .iter()
+        .map(|(label, value)| format!("{label}={}", plain(value)));
+    let labels = labels.collect::<Vec<_>>().join(",");
+    let name = format!("{}{{{labels}}}", plain(&run.service));
     const SECOND: i128 = 1_000_000_000;
     format!(
         "/ingest?name={}&from={}&until={}&format=pprof&spyName=prof",
@@ -92,11 +89,36 @@ fn path(run: &Run, series: &Series) -> String {
     )
 }
 
-/// Replaces characters with a meaning in names and labels, or that are not `allowed`, by `_`.
-fn plain(text: &str, allowed: impl Fn(char) -> bool) -> String {
-    let is_plain = |c| allowed(c) && !matches!(c, '{' | '}' | '=' | ',' | '"' | '\n');
-    let plain = text.chars().map(|c| if is_plain(c) { c } else { '_' });
-    plain.collect()
+/// The labels by Prometheus' names for them, each once. Those of the recording itself win, and then
+/// the first one.
+fn labels<'a>(labels: &'a Labels, host: &'a str) -> Vec<(String, &'a str)> {
+    // Pyroscope has the service under the first two names.
+    let mut taken = BTreeSet::from(["__name__", "service_name", "host"].map(str::to_owned));
+    let named = labels.iter().map(|(name, value)| (label_name(name), value));
+    let mut labels: Vec<_> = named
+        .filter(|(name, _)| taken.insert(name.clone()))
+        .map(|(name, value)| (name, value.as_str()))
+        .collect();
+    labels.push(("host".to_owned(), host));
+    labels
+}
+
+/// A name without the characters that Prometheus' names do not have.
+fn label_name(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let plain: String = name
+        .chars()
+        .map(|c| if is_plain(c) { c } else { '_' })
+        .collect();
+    match plain.starts_with(|c: char| c.is_ascii_digit()) {
+        true => format!("_{plain}"),
+        false => plain,
+    }
+}
+
+/// Replaces characters with a meaning in names of profiles by `_`.
+fn plain(text: &str) -> String {
+    text.replace(['{', '}', '=', ',', '"', '\n'], "_")
 }
 
 #[cfg(test)]
@@ -136,7 +158,27 @@ mod tests {
 
     #[test]
     fn names_and_labels_survive_the_way() {
-        assert_eq!(plain("a{b}=c,d é", |_| true), "a_b__c_d é");
-        assert_eq!(plain("k8s.pod", |c| c.is_ascii_alphanumeric()), "k8s_pod");
+        assert_eq!(plain("a{b}=c,d é"), "a_b__c_d é");
+        assert_eq!(label_name("k8s.pod"), "k8s_pod");
+        assert_eq!(label_name("1é"), "_1_");
+    }
+
+    #[test]
+    fn each_label_is_sent_once() {
+        let stated = [
+            ("1x", "3"),
+            ("a.b", "1"),
+            ("a_b", "2"),
+            ("host", "x"),
+            ("service.name", "other"),
+        ];
+        let stated = stated.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let stated = Labels::from(stated);
+        let found = labels(&stated, "vm");
+        let found: Vec<_> = found
+            .iter()
+            .map(|(name, value)| (&**name, *value))
+            .collect();
+        assert_eq!(found, [("_1x", "3"), ("a_b", "1"), ("host", "vm")]);
     }
 }
