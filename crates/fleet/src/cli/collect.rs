@@ -9,7 +9,7 @@ use prof_console::say;
 use prof_events::system;
 use prof_recorder::{CpuTarget, Signals, Target};
 
-use super::values::{duration, hertz, label, mebibytes, name, period, pid};
+use super::values::{duration, hertz, label, labels, mebibytes, name, period, pid};
 use crate::collect::{self, Collection};
 use crate::run::{Origin, Symbols};
 
@@ -86,7 +86,7 @@ pub(super) fn run(flags: CollectFlags) -> Result<()> {
         }),
         false => Target::Processes(flags.pids),
     };
-    let labels = flags.labels.into_iter().collect();
+    let labels = labels(&flags.labels)?;
     let collection = Collection {
         origin: Origin {
             service: Some(flags.service),

@@ -8,7 +8,7 @@ use prof_console::say;
 use prof_model::counted;
 use prof_report::recording_file;
 
-use super::values::{label, mebibytes, name, time};
+use super::values::{label, labels, mebibytes, name, time};
 use crate::address;
 use crate::dataset::content_name;
 use crate::destination::{Destination, Failures, Pushed};
@@ -67,7 +67,7 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
     let origin = Origin {
         service: flags.service.clone(),
         host: flags.host.clone(),
-        labels: flags.labels.iter().cloned().collect(),
+        labels: labels(&flags.labels)?,
         start: flags.time,
         symbols: flags.symbols,
     };

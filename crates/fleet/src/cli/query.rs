@@ -18,7 +18,7 @@ use prof_report::view::flat::Flat;
 use prof_report::{CallTree, Filter, Pattern, Sources, Split, SymbolizedProfile};
 use prof_symbols::{Debuginfod, SymbolOptions, Symbolizer};
 
-use super::values::{Side, Sides, label, rows, time};
+use super::values::{Side, Sides, label, labels, rows, time};
 use crate::query::{Found, Selection, profile_of, scan, without_frames};
 use crate::store::Store;
 
@@ -84,14 +84,14 @@ pub(super) struct QueryFlags {
 }
 
 impl QueryFlags {
-    fn selection(&self) -> Selection {
-        Selection {
+    fn selection(&self) -> Result<Selection> {
+        Ok(Selection {
             since: self.since,
             until: self.until,
             services: self.services.clone(),
             hosts: self.hosts.clone(),
-            labels: self.labels.iter().cloned().collect(),
-        }
+            labels: labels(&self.labels)?,
+        })
     }
 
     /// Whether a file is requested that comparisons have, too.
@@ -102,6 +102,7 @@ impl QueryFlags {
 
 /// Answers.
 pub(super) fn run(flags: &QueryFlags) -> Result<()> {
+    let selection = flags.selection()?;
     let store = Store::open_existing(&flags.url)?;
     let filter = Filter {
         event: flags.event.clone(),
@@ -109,9 +110,9 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
         ..Filter::default()
     };
     if let Some(sides) = &flags.diff {
-        return compare(flags, &store, &filter, sides);
+        return compare(flags, &store, &filter, sides, &selection);
     }
-    let (profile, found) = answer(&store, &flags.selection())?;
+    let (profile, found) = answer(&store, &selection)?;
     let tree = CallTree::new(&profile, &filter, Split::Nothing)?;
     let closing = closing(&found, &tree, &filter) + &others(&profile, &tree.event().name);
     let picture = FlameOptions {
@@ -146,9 +147,14 @@ pub(super) fn run(flags: &QueryFlags) -> Result<()> {
     })
 }
 
-fn compare(flags: &QueryFlags, store: &Store, filter: &Filter, sides: &Sides) -> Result<()> {
-    let side =
-        |part: &Side| answer(store, &part.of(flags.selection())).with_context(|| part.name.clone());
+fn compare(
+    flags: &QueryFlags,
+    store: &Store,
+    filter: &Filter,
+    sides: &Sides,
+    of: &Selection,
+) -> Result<()> {
+    let side = |part: &Side| answer(store, &part.of(of.clone())).with_context(|| part.name.clone());
     let (before, found_before) = side(&sides.before)?;
     let (after, found_after) = side(&sides.after)?;
     let event = found_before.events.first();

@@ -2,13 +2,29 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::{Result, ensure};
+
 use crate::query::Selection;
+use crate::run::Labels;
 
 /// Parses `NAME=VALUE`.
 pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
     let (name, value) = parts.ok_or("write NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// The labels of all `--label`.
+///
+/// # Errors
+/// A name is given twice.
+pub(super) fn labels(stated: &[(String, String)]) -> Result<Labels> {
+    let mut labels = Labels::new();
+    for (name, value) in stated {
+        let known = labels.insert(name.clone(), value.clone());
+        ensure!(known.is_none(), "--label {name} is given twice");
+    }
+    Ok(labels)
 }
 
 /// Parses the name of a service or of a machine, which is a folder of a data set.
@@ -150,6 +166,17 @@ mod tests {
         assert_eq!(time("2026-11-24T00:00:01Z"), Ok(1_795_478_401_000_000));
         assert!(time("1h").unwrap() > time("2h").unwrap());
         assert!(time("yesterday").is_err());
+    }
+
+    #[test]
+    fn a_label_has_one_value() {
+        let of = |stated: &[&str]| {
+            let stated = stated.iter().map(|text| label(text).unwrap());
+            labels(&stated.collect::<Vec<_>>())
+        };
+        assert_eq!(of(&["zone=a", "rack=a"]).unwrap().len(), 2);
+        let twice = of(&["zone=a", "zone=b"]).unwrap_err();
+        assert_eq!(twice.to_string(), "--label zone is given twice");
     }
 
     #[test]

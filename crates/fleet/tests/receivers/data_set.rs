@@ -192,6 +192,26 @@ fn a_data_set_has_each_recording_once() {
 }
 
 #[test]
+fn a_label_that_is_given_twice_is_refused() {
+    let session = tempfile::tempdir().unwrap();
+    let check = |arguments: &[&str]| {
+        let mut command = fleet();
+        command.args(arguments).arg(session.path());
+        let output = command
+            .args(["--label", "zone=b", "--label", "zone=c"])
+            .output();
+        let output = output.unwrap();
+        assert_eq!(output.status.code(), Some(1), "{}", errors(&output));
+        let expected = "prof: error: --label zone is given twice\n";
+        assert_eq!(errors(&output), expected);
+    };
+    check(&["push", "prof.data"]);
+    check(&["query"]);
+    check(&["query", "--diff", "host=a,host=b"]);
+    check(&["collect", "--service", "shop"]);
+}
+
+#[test]
 fn hosts_of_one_name_are_added_up_and_compacted() {
     if !tools(&["gcc"]) {
         return;
