@@ -23,7 +23,8 @@ impl Failures {
     /// Counts the result of a push.
     pub(crate) fn count(&mut self, pushed: &Result<Pushed, Error>) {
         match pushed {
-            Ok(_) => self.0 = 0,
+            Ok(Pushed::Stored | Pushed::Known) => self.0 = 0,
+            Ok(Pushed::Empty) => {}
             Err(error) if error.is_of_recording() => {}
             Err(error) if error.is_of_connection() => self.0 = Self::MOST,
             Err(_) => self.0 += 1,
@@ -43,4 +44,6 @@ pub(crate) enum Pushed {
     Stored,
     /// It was stored before.
     Known,
+    /// It has no samples, without which there is nothing to send to this receiver.
+    Empty,
 }

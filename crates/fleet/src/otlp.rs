@@ -43,6 +43,7 @@ impl Destination for Otlp {
         let mut attributes = run.labels.clone();
         attributes.insert("service.name".into(), run.service.clone());
         attributes.insert("host.name".into(), run.host.clone());
+        let mut pushed = Pushed::Empty;
         for series in run.series() {
             let mut id = run.id.0;
             // Each profile has its own id: the run's id plus the event's index.
@@ -63,8 +64,9 @@ impl Destination for Otlp {
                     message,
                 });
             }
+            pushed = Pushed::Stored;
         }
-        Ok(Pushed::Stored)
+        Ok(pushed)
     }
 }
 

@@ -40,14 +40,16 @@ impl Pyroscope {
 
 impl Destination for Pyroscope {
     fn push(&mut self, run: &Run) -> Result<Pushed, Error> {
+        let mut pushed = Pushed::Empty;
         for series in run.series() {
             let url = self.base.clone() + &path(run, &series);
             let mut body = Vec::new();
             pprof::write(&run.profile, &series.filter, &mut body)?;
             let headers = [("content-type", "binary/octet-stream")];
             self.client.post(&url, &headers, &body)?;
+            pushed = Pushed::Stored;
         }
-        Ok(Pushed::Stored)
+        Ok(pushed)
     }
 }
 

@@ -116,7 +116,7 @@ impl Delivery {
         let done = spool.push_all(&mut self.failures, |path| {
             let run = Run::load(path, &spool.origin(path)?)?;
             let stored = self.destination.push(&run)?;
-            pushed += 1;
+            pushed += u64::from(stored != Pushed::Empty);
             Ok(stored)
         });
         if pushed > 0 {
@@ -140,6 +140,9 @@ impl Delivery {
                     say(&match pushed {
                         Pushed::Stored => format!("pushed {}", file.display()),
                         Pushed::Known => format!("{} was pushed before", file.display()),
+                        Pushed::Empty => {
+                            format!("{} has no samples: nothing was sent", file.display())
+                        }
                     });
                     return Ok(());
                 }

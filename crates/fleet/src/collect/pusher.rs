@@ -68,7 +68,8 @@ impl Pusher {
         let (spool, outage) = (&self.spool, &mut self.outage);
         spool.push_all(&mut Failures::default(), |path| {
             let pushed = push(path, spool.origin(path)?, destination.as_mut())?;
-            *outage = outage.map(|pushed| pushed + 1);
+            let sent = u64::from(pushed != Pushed::Empty);
+            *outage = outage.map(|before| before + sent);
             Ok(pushed)
         })
     }

@@ -10,7 +10,8 @@ use prof_perfdata::{
 };
 
 use super::data_set::{Session, sum};
-use super::weights;
+use super::server::Server;
+use super::{errors, fleet, weights};
 
 /// A copy of a recording with its first sample this long after 1970.
 fn recorded_at(recording: &Path, first: Duration) -> PathBuf {
@@ -144,6 +145,36 @@ fn a_recording_without_samples_has_the_day_it_was_made() {
         return;
     }
     let session = Session::new();
+    let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
+    session.pushed(&without_samples(&session, noon), "idle");
+    let runs = session.files("runs");
+    let folder = session.path("data/runs/date=2024-10-04/service=shop/host=idle");
+    assert_eq!(runs.len(), 1);
+    assert_eq!(runs[0].parent(), Some(&*folder), "{runs:?}");
+}
+
+#[test]
+fn nothing_of_a_recording_without_samples_is_sent() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = without_samples(&session, Duration::from_secs(20_000 * 86_400));
+    for receiver in ["pyroscope", "otlp"] {
+        let server = Server::answering(&[]);
+        let mut push = fleet();
+        push.arg("push").arg(&recording);
+        push.arg(format!("{receiver}+http://{}", server.address));
+        let pushed = push.output().unwrap();
+        assert!(pushed.status.success(), "{}", errors(&pushed));
+        let expected = "idle has no samples: nothing was sent\n";
+        assert!(errors(&pushed).ends_with(expected), "{}", errors(&pushed));
+        assert!(server.rest().is_empty());
+    }
+}
+
+/// A recording that was made at this time, thirty days after the machine started.
+fn without_samples(session: &Session, time: Duration) -> PathBuf {
     let recording = session.path("idle");
     let mut event = EventDescription {
         name: "cpu-clock".into(),
@@ -154,11 +185,9 @@ fn a_recording_without_samples_has_the_day_it_was_made() {
     event.attr.sample_type = SampleType::IDENTIFIER | SampleType::IP | SampleType::TIME;
     event.attr.flags = AttrFlags::SAMPLE_ID_ALL;
     let writer = Writer::create(File::create(&recording).unwrap(), &[event]).unwrap();
-    let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
     let clock = ClockData {
         clockid: 1,
-        wall_clock: noon.as_nanos() as u64,
-        // The machine started thirty days before.
+        wall_clock: time.as_nanos() as u64,
         clock: 30 * 86_400 * 1_000_000_000,
     };
     let features = Features {
@@ -166,9 +195,5 @@ fn a_recording_without_samples_has_the_day_it_was_made() {
         ..Features::default()
     };
     writer.finish(&features).unwrap();
-    session.pushed(&recording, "idle");
-    let runs = session.files("runs");
-    let folder = session.path("data/runs/date=2024-10-04/service=shop/host=idle");
-    assert_eq!(runs.len(), 1);
-    assert_eq!(runs[0].parent(), Some(&*folder), "{runs:?}");
+    recording
 }
