@@ -68,7 +68,7 @@ fn run_verb(cli: FleetCli) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     match command {
-        FleetCommand::Push(flags) => push::run(&flags)?,
+        FleetCommand::Push(flags) => return push::run(&flags),
         FleetCommand::Collect(flags) => collect::run(flags)?,
         FleetCommand::Query(flags) => query::run(&flags)?,
         FleetCommand::Data(flags) => return data::run(&flags),

@@ -1,10 +1,12 @@
 //! `prof push`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use prof_console::say;
+use prof_console::{Console, say};
 use prof_model::counted;
 use prof_report::recording_file;
 
@@ -23,7 +25,7 @@ pub(super) struct PushFlags {
     /// Recordings, and at the end where they go: a directory, s3://BUCKET/PREFIX,
     /// pyroscope+http://HOST:4040, or otlp+http://HOST:4318 (OTLP's profiles are alpha)
     #[arg(value_name = "FILE... URL", required = true)]
-    files_and_url: Vec<String>,
+    files_and_url: Vec<OsString>,
 
     /// The program, team or cluster that the recordings are of [default: the recorded program]
     #[arg(long, value_name = "NAME", value_parser = name)]
@@ -56,10 +58,13 @@ pub(super) struct PushFlags {
 }
 
 /// Pushes one recording after the other, after those that wait.
-pub(super) fn run(flags: &PushFlags) -> Result<()> {
+pub(super) fn run(flags: &PushFlags) -> Result<ExitCode> {
     let [files @ .., url] = &*flags.files_and_url else {
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     };
+    let url = url.to_str().ok_or_else(|| Error::NoDestination {
+        url: url.to_string_lossy().into_owned(),
+    })?;
     ensure!(
         !files.is_empty(),
         "name recordings and then a destination, as in `prof push prof.data {url}`"
@@ -77,14 +82,10 @@ pub(super) fn run(flags: &PushFlags) -> Result<()> {
         failures: Failures::default(),
     };
     delivery.push_waiting();
-    for file in files.iter().map(PathBuf::from) {
-        let cannot_push = || format!("cannot push {}", file.display());
-        let recording = recording_file(&file).with_context(cannot_push)?;
-        delivery
-            .push(&recording, &origin)
-            .with_context(cannot_push)?;
-    }
-    Ok(())
+    Ok(match delivery.push_all(files, &origin) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
 }
 
 impl PushFlags {
@@ -128,6 +129,29 @@ impl Delivery {
         if let Err(error) = done {
             say(&format!("{error}; recordings wait in the spool"));
         }
+    }
+
+    /// Pushes recordings, and names each that fails. Returns whether none does.
+    fn push_all(&mut self, files: &[OsString], origin: &Origin) -> bool {
+        let mut all = true;
+        let mut files = files.iter().map(Path::new);
+        while let Some(file) = files.next() {
+            let pushed = recording_file(file)
+                .map_err(anyhow::Error::from)
+                .and_then(|recording| Ok(self.push(&recording, origin)?));
+            let Err(error) = pushed.with_context(|| format!("cannot push {}", file.display()))
+            else {
+                continue;
+            };
+            Console::error(&error);
+            all = false;
+            if self.spool.is_none() && self.failures.is_down() && files.len() > 0 {
+                let rest = counted(files.len() as u64, "recording");
+                say(&format!("did not try {rest}: the destination is down"));
+                break;
+            }
+        }
+        all
     }
 
     fn push(&mut self, file: &Path, origin: &Origin) -> Result<(), Error> {

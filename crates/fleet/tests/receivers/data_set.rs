@@ -1,6 +1,8 @@
 //! `prof push` to a data set, and queries of it.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,6 +17,7 @@ use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
 use prof_symbols::EmbeddedSymbols;
 use tempfile::TempDir;
 
+use super::server::Server;
 use super::{PROGRAM, Weights, all_weights, build, errors, fleet, weights};
 
 /// Recordings, and an empty data set.
@@ -189,6 +192,54 @@ fn a_data_set_has_each_recording_once() {
         .output();
     assert!(errors(&nothing.unwrap()).contains("no samples to show"));
     assert_eq!(session.data("check").0, Some(0));
+}
+
+#[test]
+fn recordings_beside_one_that_fails_are_pushed() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let first = session.record("first");
+    // Any bytes but a zero and a slash are a name.
+    let third = session.path("").join(OsStr::from_bytes(b"third-\xff"));
+    fs::rename(session.record("third"), &third).unwrap();
+    let (bad, missing) = (session.path("bad"), session.path("missing"));
+    fs::write(&bad, "no recording").unwrap();
+    let whole = sum(&weights(&first), &weights(&third));
+    let output = session.push(&[first, bad, missing, third], "a").output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = errors(&output);
+    for name in ["bad", "missing"] {
+        let named = said.lines().filter(|line| line.contains(name));
+        assert_eq!(named.count(), 1, "{said}");
+    }
+    assert_eq!(said.matches("cannot push ").count(), 2, "{said}");
+    assert_eq!(said.matches("prof: pushed ").count(), 2, "{said}");
+    assert_eq!(session.query(&[]), whole);
+}
+
+#[test]
+fn a_receiver_that_is_down_is_not_tried_for_each_recording() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    let server = Server::answering(&[(500, "down"); 3]);
+    let mut push = fleet();
+    push.arg("push").args([&recording; 4]);
+    push.arg(format!("pyroscope+http://{}", server.address));
+    let output = push.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = errors(&output);
+    assert_eq!(said.matches("answers 500: down").count(), 2, "{said}");
+    assert!(
+        said.ends_with("did not try 2 recordings: the destination is down\n"),
+        "{said}"
+    );
+    assert_eq!(server.rest().len(), 2);
 }
 
 #[test]
