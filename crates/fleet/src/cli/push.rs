@@ -39,7 +39,8 @@ pub(super) struct PushFlags {
     #[arg(long = "label", value_name = "NAME=VALUE", value_parser = label)]
     labels: Vec<(String, String)>,
 
-    /// When the first sample was taken (2026-11-24T13:00:00Z), for recordings without a time of day
+    /// When the first sample was taken (2026-11-24T13:00:00Z), for recordings without a time of
+    /// day; times without a zone are UTC
     #[arg(long, value_name = "TIME", value_parser = time)]
     time: Option<i64>,
 
@@ -156,6 +157,12 @@ impl Delivery {
 
     fn push(&mut self, file: &Path, origin: &Origin) -> Result<(), Error> {
         let run = Run::load(file, origin)?;
+        if origin.start.is_some_and(|start| start != first_time(&run)) {
+            let file = file.display();
+            say(&format!(
+                "{file} says itself when it was recorded: --time is ignored"
+            ));
+        }
         if !self.failures.is_down() {
             let pushed = self.destination.push(&run);
             self.failures.count(&pushed);
@@ -180,4 +187,10 @@ impl Delivery {
         }
         Ok(())
     }
+}
+
+/// When the first sample was taken, in µs since 1970.
+fn first_time(run: &Run) -> i64 {
+    let first = run.profile.profile().samples.iter().next();
+    run.micros(first.map_or(0, |sample| sample.time))
 }

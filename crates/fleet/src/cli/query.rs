@@ -29,12 +29,13 @@ pub(super) struct QueryFlags {
     #[arg(value_name = "URL")]
     url: String,
 
-    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or this long ago (6h); ten seconds
-    /// count as a whole, if they begin then
+    /// Only from this time on: 2026-11-24T13:00:00Z, 2026-11-24, or this long ago (6h); times
+    /// without a zone are UTC; ten seconds count as a whole, if they begin then
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
 
-    /// Only before this time; ten seconds count as a whole, if they begin before
+    /// Only before this time, written as for --since (without a zone in UTC); ten seconds count as
+    /// a whole, if they begin before
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
 

@@ -65,6 +65,32 @@ fn each_machine_has_the_days_of_its_own_clock() {
 }
 
 #[test]
+fn the_clock_of_a_recording_counts_and_not_a_stated_time() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("recording");
+    let noon = Duration::from_secs(20_000 * 86_400 + 43_200);
+    let recording = recorded_at(&recording, noon);
+    let push = |time: &str| {
+        let mut push = fleet();
+        push.args(["push", "--time", time]).arg(&recording);
+        let pushed = push.arg(session.path("data")).output().unwrap();
+        assert!(pushed.status.success(), "{}", errors(&pushed));
+        errors(&pushed)
+    };
+    let said = push("2020-01-01");
+    let expected = "says itself when it was recorded: --time is ignored\n";
+    assert!(said.contains(expected), "{said}");
+    let days = session.files("runs");
+    let path = days[0].to_str().unwrap();
+    assert!(path.contains("date=2024-10-04"), "{path}");
+    // It is no other recording by that.
+    assert!(push("2021-01-01").contains("was pushed before"));
+}
+
+#[test]
 fn a_recording_over_midnight_is_of_two_days() {
     if !tools(&["gcc"]) {
         return;
