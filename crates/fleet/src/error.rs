@@ -156,6 +156,21 @@ pub(crate) enum Error {
         /// The store's error.
         source: Box<object_store::Error>,
     },
+    /// A bucket that is not there.
+    #[error("the bucket {bucket} does not exist: check its name, or create it")]
+    NoBucket {
+        /// Its name.
+        bucket: String,
+    },
+    /// Neither the environment nor the machine has credentials.
+    #[error(
+        "there are no credentials for the bucket {bucket}: set AWS_ACCESS_KEY_ID and \
+         AWS_SECRET_ACCESS_KEY"
+    )]
+    NoCredentials {
+        /// Its name.
+        bucket: String,
+    },
     /// Something that answers like a store, but with other bytes.
     #[error("{path}: the answer is not a table of prof (is AWS_ENDPOINT_URL the store's address?)")]
     NoStore {
@@ -238,13 +253,16 @@ impl Error {
     pub(crate) fn is_of_connection(&self) -> bool {
         match self {
             Self::Http(HttpError::Unreachable { .. }) => true,
-            Self::Store { source, .. } => {
-                let first: &dyn std::error::Error = source;
-                let mut causes = std::iter::successors(Some(first), |cause| cause.source());
-                // Answers, even refusals, are other errors.
-                causes.any(|cause| cause.is::<object_store::client::HttpError>())
-            }
+            // Answers, even refusals, are other errors.
+            Self::Store { source, .. } => has_cause::<object_store::client::HttpError>(source),
             _ => false,
         }
     }
+}
+
+/// Whether an error has a cause of this type.
+pub(crate) fn has_cause<E: std::error::Error + 'static>(error: &object_store::Error) -> bool {
+    let first: &dyn std::error::Error = error;
+    let mut causes = std::iter::successors(Some(first), |cause| cause.source());
+    causes.any(|cause| cause.is::<E>())
 }

@@ -11,14 +11,15 @@ use object_store::{
 };
 use tokio::runtime::{Builder, Runtime};
 
-use super::http::Connector;
+use super::http::{Connector, NoCredentials};
 use super::{Entry, settings};
-use crate::error::Error;
+use crate::error::{Error, has_cause};
 
 /// A bucket, or a path in it.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     store: AmazonS3,
+    name: String,
     prefix: String,
     /// Requests wait in it: there is one at a time.
     runtime: Runtime,
@@ -41,10 +42,11 @@ impl Bucket {
             .with_http_connector(Connector)
             .with_retry(retries())
             .build()
-            .map_err(|source| failed(address, source))?;
+            .map_err(|source| store_failed(address, source))?;
         let runtime = Builder::new_current_thread().enable_time().build();
         Ok(Some(Self {
             store,
+            name: bucket.to_owned(),
             prefix: prefix.to_owned(),
             runtime: runtime.map_err(|source| Error::Read {
                 path: address.into(),
@@ -59,7 +61,7 @@ impl Bucket {
             prefix => format!("{prefix}/{path}"),
         };
         // The path is escaped already.
-        Path::parse(whole.trim_end_matches('/')).map_err(|source| failed(path, source.into()))
+        Path::parse(whole.trim_end_matches('/')).map_err(|source| store_failed(path, source.into()))
     }
 
     pub(super) fn put_new(&self, path: &str, bytes: Bytes) -> Result<bool, Error> {
@@ -69,7 +71,7 @@ impl Bucket {
         match self.runtime.block_on(put) {
             Ok(_) => Ok(true),
             Err(object_store::Error::AlreadyExists { .. }) => Ok(false),
-            Err(error) => Err(failed(path, error)),
+            Err(error) => Err(self.failed(path, error)),
         }
     }
 
@@ -91,7 +93,7 @@ impl Bucket {
         };
         let list = async { self.store.list(Some(&prefix)).try_collect::<Vec<_>>().await };
         let found = self.runtime.block_on(list);
-        let found = found.map_err(|error| failed(folder, error))?;
+        let found = found.map_err(|error| self.failed(folder, error))?;
         let entry = |object: object_store::ObjectMeta| {
             let path = object.location.as_ref().get(skipped..)?.to_owned();
             Some(Entry {
@@ -109,7 +111,7 @@ impl Bucket {
         match self.runtime.block_on(get) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(object_store::Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(failed(path, error)),
+            Err(error) => Err(self.failed(path, error)),
         }
     }
 
@@ -117,7 +119,18 @@ impl Bucket {
         let at = self.path(path)?;
         match self.runtime.block_on(self.store.delete(&at)) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(failed(path, error)),
+            Err(error) => Err(self.failed(path, error)),
+        }
+    }
+
+    fn failed(&self, path: &str, source: object_store::Error) -> Error {
+        let bucket = self.name.clone();
+        if has_cause::<NoCredentials>(&source) {
+            Error::NoCredentials { bucket }
+        } else if source.to_string().contains("<Code>NoSuchBucket</Code>") {
+            Error::NoBucket { bucket }
+        } else {
+            store_failed(path, source)
         }
     }
 }
@@ -135,7 +148,7 @@ fn retries() -> RetryConfig {
     }
 }
 
-fn failed(path: &str, source: object_store::Error) -> Error {
+fn store_failed(path: &str, source: object_store::Error) -> Error {
     Error::Store {
         path: path.to_owned(),
         source: Box::new(source),

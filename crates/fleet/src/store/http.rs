@@ -7,7 +7,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use object_store::ClientOptions;
 use object_store::client::{
@@ -45,10 +45,21 @@ impl HttpConnector for Connector {
 #[derive(Debug)]
 struct Client(Agent);
 
+/// Of requests to a machine of EC2 for its credentials.
+const MACHINE_HEADERS: [&str; 2] = [
+    "x-aws-ec2-metadata-token-ttl-seconds",
+    "x-aws-ec2-metadata-token",
+];
+
 /// What no store answers: object_store would not say so.
 #[derive(Debug, thiserror::Error)]
 #[error("it answers {0} (is AWS_ENDPOINT_URL the store's address?)")]
 struct NoStore(String);
+
+/// The machine, which is asked for credentials where the environment has none, has none either.
+#[derive(Debug, thiserror::Error)]
+#[error("the machine has no credentials")]
+pub(super) struct NoCredentials;
 
 #[async_trait::async_trait]
 impl HttpService for Client {
@@ -60,7 +71,17 @@ impl HttpService for Client {
         let lists = query.contains("list-type=2");
         // Other requests, as those for credentials, are answered with texts.
         let stores = request.headers().contains_key(http::header::IF_NONE_MATCH);
-        let response = self.0.run(request).map_err(failed)?;
+        let asks_machine = MACHINE_HEADERS.map(|name| request.headers().contains_key(name));
+        let asks_machine = asks_machine.contains(&true);
+        // Where it is not EC2's, nobody answers: trying again would only take time.
+        let no_credentials = || HttpError::new(HttpErrorKind::Unknown, NoCredentials);
+        let response = self.0.run(request).map_err(|error| match asks_machine {
+            true => no_credentials(),
+            false => failed(error),
+        })?;
+        if asks_machine && response.status() == StatusCode::NOT_FOUND {
+            return Err(no_credentials());
+        }
         if response.status().is_redirection() && response.headers().contains_key("location") {
             let message = format!("{}: {}", response.status().as_u16(), redirect(&response));
             return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));

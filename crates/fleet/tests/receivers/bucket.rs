@@ -140,6 +140,73 @@ fn a_login_page_is_no_bucket() {
     );
 }
 
+#[test]
+fn missing_credentials_are_said() {
+    let check = |machine: &str| {
+        let mut query = fleet();
+        let variables = std::env::vars_os().map(|(name, _)| name);
+        for name in variables.filter(|name| name.to_string_lossy().starts_with("AWS_")) {
+            query.env_remove(name);
+        }
+        query.env("AWS_METADATA_ENDPOINT", machine);
+        let output = query.args(["query", "s3://profiles/a"]).output().unwrap();
+        let expected = "prof: error: there are no credentials for the bucket profiles: set \
+                        AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY\n";
+        assert_eq!(errors(&output), expected);
+    };
+    check("http://127.0.0.1:1");
+    // A machine without a role.
+    let machine = Server::answering(&[(200, "token"), (404, "<html>")]);
+    check(&format!("http://{}", machine.address));
+    assert_eq!(machine.rest().len(), 2);
+}
+
+#[test]
+fn a_bucket_that_does_not_exist_is_named() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("first");
+    let answer = "<Error><Code>NoSuchBucket</Code><BucketName>profiles</BucketName></Error>";
+    let check = |arguments: &[&str]| {
+        let server = Server::answering(&[(404, answer); 20]);
+        let mut command = fleet();
+        command.args(arguments).arg("s3://profiles/a");
+        command.envs(CREDENTIALS);
+        command.env("AWS_ENDPOINT_URL", format!("http://{}", server.address));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        let said = errors(&output);
+        let expected = ": the bucket profiles does not exist: check its name, or create it\n";
+        assert!(said.ends_with(expected), "{said}");
+    };
+    check(&["query"]);
+    check(&["push", recording.to_str().unwrap()]);
+}
+
+#[test]
+fn a_store_that_does_not_answer_is_not_tried_for_each_recording() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recording = session.record("first");
+    let check = |status: u16, requests: usize| {
+        let server = Server::answering(&[(status, ""); 4]);
+        let mut push = fleet();
+        push.arg("push").args([&recording; 4]).arg("s3://profiles");
+        push.envs(CREDENTIALS);
+        push.env("AWS_ENDPOINT_URL", format!("http://{}", server.address));
+        let output = push.output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(server.rest().len(), requests, "{}", errors(&output));
+    };
+    // The redirection to a login is none of a store.
+    check(302, 1);
+    check(403, 2);
+}
+
 /// Opening a bucket checks them, which needs no recording.
 #[test]
 fn settings_that_make_no_url_are_refused() {
