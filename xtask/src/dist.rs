@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! target/packages/prof-VERSION-TRIPLE.tgz      prof, cargo-prof, manual pages, completions
-//!                 prof-fleet-VERSION-TRIPLE.tgz
+//!                 prof-fleet-VERSION-TRIPLE.tgz   and sql/, queries for other engines
 //!                 prof_VERSION-1_amd64.deb     with cargo-deb
 //!                 prof-fleet_VERSION-1_amd64.deb
 //!                 SHA256SUMS
@@ -42,16 +42,20 @@ const TARGETS: [(&str, &str); 2] = [
 struct Package {
     name: &'static str,
     programs: &'static [&'static str],
+    /// What is packed beside them: a folder of files.
+    folder: Option<&'static str>,
 }
 
 const PACKAGES: [Package; 2] = [
     Package {
         name: "prof",
         programs: &["prof", "cargo-prof"],
+        folder: None,
     },
     Package {
         name: "prof-fleet",
         programs: &["prof-fleet"],
+        folder: Some("crates/fleet/sql"),
     },
 ];
 
@@ -268,6 +272,11 @@ fn archive(
     }
     for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"] {
         fs::copy(workspace::root().join(file), folder.join(file))?;
+    }
+    if let Some(from) = package.folder {
+        let mut copy = Command::new("cp");
+        copy.arg("--recursive").arg(workspace::root().join(from));
+        process::run(copy.arg(&folder))?;
     }
     documents(package, native, &folder)?;
     let path = packages.join(format!("{name}.tgz"));

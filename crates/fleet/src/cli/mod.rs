@@ -85,6 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_package_has_what_the_documentation_says() {
+        let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let read = |path: &str| std::fs::read_to_string(crate_folder.join(path)).unwrap();
+        let named = "usr/share/doc/prof-fleet/sql";
+        assert!(read("../../docs/fleet.md").contains(&format!("`/{named}`")));
+        assert!(read("Cargo.toml").contains(&format!("[\"sql/*\", \"{named}/\", \"644\"]")));
+    }
+
+    #[test]
     fn commands_in_the_documentation_are_understood() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for file in ["README.md", "docs/fleet.md", "docs/guide/service.md"] {
