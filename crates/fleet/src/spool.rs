@@ -13,7 +13,8 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -143,8 +144,9 @@ impl Spool {
     /// Writes a file, which appears completely or not at all.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let new = self.folder.join(Self::NEW);
-        fs::write(&new, bytes)?;
-        File::open(&new)?.sync_all()?;
+        let mut file = create(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
         fs::rename(new, path)
     }
 
@@ -158,11 +160,12 @@ impl Spool {
             if fs::metadata(recording)?.len() > self.most_bytes {
                 return Ok(false);
             }
-            fs::write(origin_of(&path), serde_json::to_vec(origin)?)?;
+            self.replace(&origin_of(&path), &serde_json::to_vec(origin)?)?;
             // It is renamed when it is complete.
             let new = self.folder.join(Self::NEW);
-            fs::copy(recording, &new)?;
-            File::open(&new)?.sync_all()?;
+            let mut file = create(&new)?;
+            io::copy(&mut File::open(recording)?, &mut file)?;
+            file.sync_all()?;
             fs::rename(new, &path)?;
             Ok(true)
         };
@@ -302,6 +305,13 @@ fn origin_of(recording: &Path) -> PathBuf {
     recording
         .with_file_name(Spool::ORIGIN)
         .with_extension(suffix)
+}
+
+/// Creates a file that only its owner can read, as recordings are.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    options.mode(0o600).open(path)
 }
 
 fn remove(recording: &Path) -> io::Result<()> {
@@ -453,6 +463,29 @@ mod tests {
         push_all(&spool, |_| Ok(Pushed::Stored)).expect("pushed");
         let left = fs::read_dir(folder).expect("readable");
         assert_eq!(left.count(), 1, "only the origin of the next ones");
+    }
+
+    #[test]
+    fn only_the_owner_can_read_what_waits() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let folder = directory.path().join("spool");
+        let spool = Spool::open(&folder, 100, |_| ()).expect("free");
+        spool.begin(&Origin::default()).expect("writable");
+        let recording = directory.path().join("prof.data");
+        fs::write(&recording, "samples").expect("written");
+        let all = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(&recording, all).expect("ours");
+        let added = spool.add(&recording, RunId([1; 16]), &Origin::default());
+        added.expect("space");
+        let mut files = 0;
+        for entry in fs::read_dir(&folder).expect("readable") {
+            let entry = entry.expect("readable");
+            let mode = entry.metadata().expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{:?}", entry.path());
+            files += 1;
+        }
+        assert_eq!(files, 3, "two origins and a recording");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
+use prof_needs::{met, tools};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
@@ -295,6 +297,82 @@ fn a_full_spool_drops_the_oldest() {
     let said = errors(&collected);
     assert!(said.contains("dropped 1 recording, the oldest"), "{said}");
     assert!(!old.exists() && !session.spool().is_empty());
+}
+
+/// A mount namespace in which a folder is a small disk.
+struct SmallDisk(Child);
+
+impl SmallDisk {
+    /// `None` where that is not permitted, which is said.
+    fn at(folder: &Path) -> Option<Self> {
+        let mut namespace = Command::new("unshare");
+        let script = "mount -t tmpfs -o size=200k none \"$0\" && echo && exec cat";
+        namespace.args(["--mount", "sh", "-c", script]).arg(folder);
+        namespace.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut holder = namespace.stderr(Stdio::null()).spawn().unwrap();
+        let mounted = holder.stdout.as_mut().unwrap().read(&mut [0]).unwrap() == 1;
+        let disk = Self(holder);
+        met(mounted, "the permission to mount").then_some(disk)
+    }
+
+    /// The command with this disk.
+    fn with(&self, command: &Command) -> Command {
+        let mut inside = Command::new("nsenter");
+        inside.arg(format!("--mount=/proc/{}/ns/mnt", self.0.id()));
+        inside.arg("--").arg(command.get_program());
+        inside.args(command.get_args());
+        inside
+    }
+
+    /// The complete recordings that wait there.
+    fn waiting(&self, folder: &Path) -> usize {
+        let inside = format!("/proc/{}/root{}", self.0.id(), folder.display());
+        let names = fs::read_dir(inside).unwrap().map(|entry| entry.unwrap());
+        let names = names.map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("recording.2")).count()
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_loses_nothing_that_waits() {
+    if !tools(&["unshare", "nsenter"]) {
+        return;
+    }
+    let session = Session::new();
+    let folder = session.folder.path();
+    let Some(disk) = SmallDisk::at(folder) else {
+        return;
+    };
+    let mut collect = disk.with(&session.collect(None));
+    let mut collect = collect.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    let mut lines = BufReader::new(collect.stderr.take().unwrap());
+    lines.read_line(&mut said).unwrap();
+    assert!(said.contains("No space left on device"), "{said}");
+    assert!(said.ends_with("; prof tries again every 10 s\n"), "{said}");
+    kill_process(Pid::from_child(&collect), Signal::TERM).unwrap();
+    assert!(collect.wait().unwrap().success());
+    let waiting = disk.waiting(folder);
+    assert!(waiting > 0);
+
+    // It is still full.
+    let server = Server::answering(&[]);
+    let url = format!("pyroscope+http://{}", server.address);
+    let mut again = session.collect(Some(&url));
+    let again = disk.with(again.args(["--duration", "200ms"])).output();
+    let again = again.unwrap();
+    assert!(again.status.success(), "{}", errors(&again));
+    assert_eq!(disk.waiting(folder), 0, "{}", errors(&again));
+    let requests = server.rest();
+    let bodies: HashSet<_> = requests.iter().map(|request| &request.body).collect();
+    assert!(bodies.len() >= waiting, "{} of {waiting}", bodies.len());
 }
 
 #[test]
