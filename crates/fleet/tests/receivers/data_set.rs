@@ -13,8 +13,10 @@ use prof_events::{CallGraph, GroupRequest};
 use prof_model::counted;
 use prof_needs::{met, python, tools};
 use prof_recorder::{Options, Program, Signals, Target};
+use prof_report::profile::Weight;
 use prof_report::{CallTree, Filter, LoadOptions, Split, SymbolizedProfile};
 use prof_symbols::EmbeddedSymbols;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use super::server::Server;
@@ -260,6 +262,63 @@ fn a_label_that_is_given_twice_is_refused() {
     check(&["query"]);
     check(&["query", "--diff", "host=a,host=b"]);
     check(&["collect", "--service", "shop"]);
+}
+
+#[test]
+fn comparisons_show_the_sums_of_both_parts() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let recordings = ["first", "second", "third"].map(|name| session.record(name));
+    // Two of one machine and one of another, so that the sums differ.
+    for (recording, host) in recordings.iter().zip(["a", "a", "b"]) {
+        session.pushed(recording, host);
+    }
+    let [first, second, third] = recordings.each_ref().map(|recording| weights(recording));
+    let sums = [sum(&first, &second), third];
+    let [mut before, second, after] = recordings.map(|recording| whole(&recording));
+    before += second;
+    let wholes = [before, after];
+    let json = session.path("diff.json");
+    let compare = |arguments: &[&str]| {
+        let mut query = fleet();
+        query.arg("query").arg(&session.data);
+        query.args(["--diff", "host=a,host=b"]).args(arguments);
+        let output = query.output().unwrap();
+        assert!(output.status.success(), "{}", errors(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    compare(&["--json", json.to_str().unwrap()]);
+    let found: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let functions = found["functions"].as_array().unwrap();
+    for (side, (sum, whole)) in ["before", "after"].into_iter().zip(sums.iter().zip(wholes)) {
+        let total = &found[side]["total"];
+        assert_eq!(total["value"], whole.value, "{side}");
+        assert_eq!(total["samples"], whole.samples, "{side}");
+        for name in ["main", "parse", "render", "burn"] {
+            let function = functions.iter().find(|function| function["name"] == name);
+            let share = function.unwrap()[side]["total_share"].as_f64().unwrap();
+            let expected = sum[name] as f64 / whole.value as f64;
+            assert!(
+                (share - expected).abs() < 1e-6,
+                "{side} {name}: {share}, not {expected}"
+            );
+        }
+    }
+    let table = compare(&[]);
+    for (side, whole) in ["before: host=a", "after:  host=b"].into_iter().zip(wholes) {
+        let expected = format!("{side}, {}\n", counted(whole.samples, "sample"));
+        assert!(table.contains(&expected), "{table}, not {expected}");
+    }
+}
+
+/// The weight of a recording in prof's own report.
+fn whole(recording: &Path) -> Weight {
+    let profile = prof_report::read(recording, &LoadOptions::default()).unwrap();
+    let profile = SymbolizedProfile::without_names(profile);
+    let tree = CallTree::new(&profile, &Filter::default(), Split::Nothing).unwrap();
+    tree.total()
 }
 
 #[test]
