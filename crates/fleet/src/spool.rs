@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -133,19 +133,22 @@ impl Spool {
                 let waiting = self.find()?.into_iter();
                 let origins = waiting.map(|waiting| origin_of(&waiting.path));
                 for unknown in origins.filter(|origin| !origin.exists()) {
-                    self.replace(&unknown, &earlier)?;
+                    self.replace(&unknown, &*earlier)?;
                 }
             }
-            self.replace(&path, &new)
+            self.replace(&path, &*new)
         };
         begin().map_err(|source| self.unusable(source))
     }
 
-    /// Writes a file, which appears completely or not at all.
-    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Writes a file, which appears completely or not at all. Only its owner can read it, as the
+    /// recorder's files.
+    fn replace(&self, path: &Path, mut from: impl io::Read) -> io::Result<()> {
         let new = self.folder.join(Self::NEW);
-        let mut file = create(&new)?;
-        file.write_all(bytes)?;
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let mut file = options.open(&new)?;
+        io::copy(&mut from, &mut file)?;
         file.sync_all()?;
         fs::rename(new, path)
     }
@@ -160,13 +163,9 @@ impl Spool {
             if fs::metadata(recording)?.len() > self.most_bytes {
                 return Ok(false);
             }
-            self.replace(&origin_of(&path), &serde_json::to_vec(origin)?)?;
-            // It is renamed when it is complete.
-            let new = self.folder.join(Self::NEW);
-            let mut file = create(&new)?;
-            io::copy(&mut File::open(recording)?, &mut file)?;
-            file.sync_all()?;
-            fs::rename(new, &path)?;
+            let origin = serde_json::to_vec(origin)?;
+            self.replace(&origin_of(&path), &*origin)?;
+            self.replace(&path, File::open(recording)?)?;
             Ok(true)
         };
         let copied = copy();
@@ -305,13 +304,6 @@ fn origin_of(recording: &Path) -> PathBuf {
     recording
         .with_file_name(Spool::ORIGIN)
         .with_extension(suffix)
-}
-
-/// Creates a file that only its owner can read, as recordings are.
-fn create(path: &Path) -> io::Result<File> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    options.mode(0o600).open(path)
 }
 
 fn remove(recording: &Path) -> io::Result<()> {
