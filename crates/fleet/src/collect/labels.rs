@@ -8,9 +8,12 @@ use prof_procfs::Task;
 use crate::otlp;
 use crate::run::Labels;
 
+/// The label of the machine, for all of its pods.
+pub(super) const NODE: &str = "k8s.node.name";
+
 /// Variables that pods set by the downward API, and the labels that they are.
 const VARIABLES: [(&str, &str); 4] = [
-    ("NODE_NAME", "k8s.node.name"),
+    ("NODE_NAME", NODE),
     ("POD_NAMESPACE", "k8s.namespace.name"),
     ("POD_NAME", "k8s.pod.name"),
     ("CONTAINER_NAME", "k8s.container.name"),

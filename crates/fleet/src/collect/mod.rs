@@ -218,19 +218,21 @@ impl Drop for StopIfPanicking {
 }
 
 /// Labels of the target that need not be given; those in `stated` replace them. Of all that runs on
-/// the CPUs, prof's own environment says nothing.
+/// the CPUs, prof's own pod tells the node only.
 pub(crate) fn labels(target: &Target, pod: &Path, stated: Labels) -> Labels {
     let cgroup = match target {
         Target::Cpus(cpus) => cpus.cgroup.as_deref().map(labels::of_cgroup),
         Target::Processes(pids) => Some(labels::of_processes(pids)),
         Target::Command(_) | Target::Threads(_) => None,
     };
-    let Some(cgroup) = cgroup else {
-        return stated;
-    };
     let mut labels = labels::of_environment(|name| env::var(name).ok());
-    labels.extend(labels::of_pod(pod));
-    labels.extend(cgroup);
+    match cgroup {
+        Some(cgroup) => {
+            labels.extend(labels::of_pod(pod));
+            labels.extend(cgroup);
+        }
+        None => labels.retain(|name, _| name == labels::NODE),
+    }
     labels.extend(stated);
     labels
 }

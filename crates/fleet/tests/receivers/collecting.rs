@@ -198,7 +198,7 @@ fn waiting_recordings_keep_their_labels() {
 
 /// A collector in a pod is not what runs on the machine.
 #[test]
-fn what_runs_on_the_cpus_has_only_the_labels_that_are_stated() {
+fn what_runs_on_the_cpus_has_only_the_labels_of_the_machine() {
     let session = Session::new();
     let pod = tempfile::tempdir().unwrap();
     fs::write(pod.path().join("labels"), "app=\"prof\"\n").unwrap();
@@ -211,6 +211,7 @@ fn what_runs_on_the_cpus_has_only_the_labels_that_are_stated() {
         collect.arg("--spool").arg(session.folder.path());
         collect.arg(format!("pyroscope+http://{}", server.address));
         collect.env("POD_NAME", "collector-1");
+        collect.env("NODE_NAME", "n1");
         collect.env("OTEL_RESOURCE_ATTRIBUTES", "team=ops");
         let collected = collect.output().unwrap();
         assert!(collected.status.success(), "{}", errors(&collected));
@@ -228,7 +229,8 @@ fn what_runs_on_the_cpus_has_only_the_labels_that_are_stated() {
         assert!(of_process.contains(&label), "{of_process}");
     }
     let of_cpus = names(&["--all-cpus"]);
-    assert!(of_cpus.contains("shop%7Bzone%3Da%2Chost%3D"), "{of_cpus}");
+    let labels = "shop%7Bk8s%5Fnode%5Fname%3Dn1%2Czone%3Da%2Chost%3D";
+    assert!(of_cpus.contains(labels), "{of_cpus}");
 }
 
 #[test]
