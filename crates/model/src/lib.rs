@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod ambiguous_thread;
 mod coverage;
 mod fallback;
 mod interpreted;
@@ -16,6 +17,7 @@ mod quality;
 mod registers;
 mod settings;
 mod stack;
+mod stack_weights;
 mod suggest;
 mod text;
 mod unseen;
@@ -23,6 +25,7 @@ mod verdict;
 mod waits;
 
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
+pub use ambiguous_thread::AmbiguousThread;
 pub use coverage::Coverage;
 pub use fallback::Fallback;
 pub use interpreted::{InterpretedFunction, InterpretedLanguage, InterpretedStacks, MissingFrames};
@@ -30,12 +33,11 @@ pub use missing::{MissingCounts, MissingMemory};
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
 pub use probes::{ProbedPrograms, UnreachedProgram};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
-pub use quality::{
-    Losses, Quality, SampledBy, StackWeights, Unsampled, UnsampledCode, UnwindFailure,
-};
+pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};
 pub use registers::{RegisterAbi, UserRegisters};
 pub use settings::{CallGraphSettings, RecordingSettings};
 pub use stack::{StackEnd, StackNote};
+pub use stack_weights::StackWeights;
 pub use suggest::{one_of, similar};
 pub use text::{byte_size, counted, is_printable, printable};
 pub use unseen::UnseenProcesses;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ambiguous_thread::AmbiguousThread;
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
 use crate::interpreted::{InterpretedLanguage, InterpretedStacks};
@@ -11,6 +12,7 @@ use crate::missing::{MissingCounts, MissingMemory};
 use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
 use crate::stack::{StackEnd, StackNote};
+use crate::stack_weights::StackWeights;
 use crate::unseen::UnseenProcesses;
 use crate::waits::WaitCoverage;
 
@@ -40,6 +42,9 @@ pub struct Quality {
     /// Stacks with outer frames that were read from the live target after the sample.
     #[serde(alias = "read_back")]
     pub remote_read: u64,
+    /// Threads that were found too late to be ambiguous.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ambiguous_threads: Vec<AmbiguousThread>,
     /// Stacks of which frames in the middle were left out, because a sample cannot hold them all.
     #[serde(skip_serializing_if = "is_zero")]
     pub without_middle: u64,
@@ -84,31 +89,6 @@ pub struct Quality {
     /// The size limit in bytes, if the recording ended early because it had reached the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size_limit: Option<u64>,
-}
-
-/// The weights of samples with a user stack: allocated bytes, or periods that vary.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StackWeights {
-    /// All of them.
-    pub all: u64,
-    /// Those of stacks that are not whole.
-    pub partial: u64,
-}
-
-impl StackWeights {
-    /// Counts one more sample whose user stack ended like this.
-    pub fn count(&mut self, end: StackEnd, weight: u64) {
-        if end.counts() {
-            add(&mut self.all, weight);
-        }
-        if end.counts() && !end.is_whole() {
-            add(&mut self.partial, weight);
-        }
-    }
-
-    fn are_none(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Code that the event counts and does not sample.

@@ -96,31 +96,34 @@ fn recursion_of_20000_frames_keeps_both_ends_and_marks_the_cut() {
 }
 
 /// The dumps of these stacks are the same for both callers, which alternate every 20 µs. The reader
-/// must come before the program goes on. Once it has seen that dumps do not distinguish the
-/// callers, only stacks that it reads in time count.
+/// must come before the program goes on. Once the recorder has seen that dumps do not distinguish
+/// the callers, only stacks that were read in time count, and those before are in doubt.
 #[test]
 fn deep_stacks_are_read_before_they_change() {
-    let session = Session::alone();
-    let binary = Program::c(&["alternating_callers.c"]).build();
-    let command = [binary.to_str().unwrap(), "500"];
-    let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
-    let stacks = recorded.physical_stacks();
-    stacks.assert_whole(0.9);
-    let share = |innermost: &str, caller: &str| {
-        stacks.share(|frames| {
-            let has = |name| frames.iter().any(|frame| frame == name);
-            has(innermost) && has(caller)
-        })
+    let check = |session: &Session, least_right: f64| {
+        let binary = session.install(&Program::c(&["alternating_callers.c"]).build());
+        let command = [binary.to_str().unwrap(), "500"];
+        let recorded = session.record(&["-e", "cpu-clock:u", "-F", "1999"], &command);
+        let stacks = recorded.physical_stacks();
+        let share = |innermost: &str, caller: &str| {
+            stacks.share(|frames| {
+                let has = |name| frames.iter().any(|frame| frame == name);
+                has(innermost) && has(caller)
+            })
+        };
+        let right = share("in_left", "left") + share("in_right", "right");
+        let wrong = share("in_left", "right") + share("in_right", "left");
+        // Meanwhile `main` reads the clock, which takes more or less of the time.
+        let innermost = |frame: &String| frame == "in_left" || frame == "in_right";
+        let inside = stacks.share(|frames| frames.iter().any(innermost));
+        assert!(
+            inside > 0.5 && right > least_right * inside && wrong < 0.002,
+            "{right} of {inside}, {wrong} wrong:\n{stacks}"
+        );
     };
-    let right = share("in_left", "left") + share("in_right", "right");
-    let wrong = share("in_left", "right") + share("in_right", "left");
-    // Meanwhile `main` reads the clock, which takes more or less of the time.
-    let innermost = |frame: &String| frame == "in_left" || frame == "in_right";
-    let inside = stacks.share(|frames| frames.iter().any(innermost));
-    assert!(
-        inside > 0.5 && right > 0.95 * inside && wrong < 0.003,
-        "{right} of {inside}, {wrong} wrong:\n{stacks}"
-    );
+    check(&Session::alone(), 0.9);
+    // On a busy machine, many of a plain user's are read too late.
+    check(&Session::plain_user_alone(), 0.5);
 }
 
 /// The outer frames of one phase and those of the next are in different bytes, so that a stack that

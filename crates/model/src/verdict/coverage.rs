@@ -187,7 +187,7 @@ fn names(one: &Coverage, total: &Coverage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quality::StackWeights;
+    use crate::StackWeights;
     use crate::stack::StackEnd;
     use crate::verdict::tests::quality;
     use crate::verdict::{Grade, Verdict};

@@ -27,7 +27,7 @@ pub(super) fn partial_weight(quality: &Quality, whole_stacks: f64) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quality::StackWeights;
+    use crate::StackWeights;
     use crate::stack::StackEnd;
     use crate::verdict::Verdict;
     use crate::verdict::tests::quality;

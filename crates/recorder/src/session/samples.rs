@@ -1,7 +1,7 @@
 //! Samples: unwound, weighed, written.
 
 use prof_events::Weight;
-use prof_model::{AbsoluteAddress, Mapping, MissingFrames, StackEnd, StackNote};
+use prof_model::{AbsoluteAddress, AmbiguousThread, Mapping, MissingFrames, StackEnd, StackNote};
 use prof_perfdata::{Mmap, Record, Sample, WriteError, encode};
 use prof_runtimes::hotspot::SyntheticCode;
 use prof_unwinder::Target;
@@ -104,6 +104,14 @@ impl Session {
         // If the dump is not full, the reader can read no more: an early reading changes nothing.
         let changed = StackCopy::full(sample).is_some() && unwound.needed_prompt_wakeup();
         self.feedback.changed += u32::from(changed);
+        if let Some(doubted) = unwound.doubted {
+            let thread = AmbiguousThread {
+                tid: sample.tid,
+                from: doubted.from,
+                to: sample.time.unwrap_or(0),
+            };
+            self.statistics.count_ambiguous(thread, doubted.count);
+        }
         let mut note = unwound.note;
         if unwound.has_synthetic_code {
             self.map_synthetic_code(sample);

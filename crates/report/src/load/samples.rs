@@ -1,7 +1,10 @@
 //! Samples to those of a profile: their stacks interned, their weights corrected, all counted.
 
-use prof_model::{CallGraphSettings, Process, StackEnd};
+use std::ops::Range;
+
+use prof_model::{CallGraphSettings, Process, StackEnd, Tid};
 use prof_perfdata::{EventDescription, Features};
+use rustc_hash::FxHashMap;
 
 use super::counts::Counts;
 use super::events::{self, EventTraits};
@@ -25,6 +28,8 @@ pub(super) struct Collector {
     /// The recorder unwound stacks, which may go on by frame pointers further out.
     unwinds: bool,
     skipped_callers: SkippedCallers,
+    /// When the tails of stacks are unproven.
+    ambiguous: FxHashMap<Tid, Vec<Range<u64>>>,
     groups: Groups,
     wall: Option<Wall>,
     corrections: Corrections,
@@ -41,6 +46,14 @@ impl Collector {
         let unwinds =
             settings.is_some_and(|known| known.call_graph != CallGraphSettings::FramePointers);
         let symbols = features.symbols.as_deref().filter(|_| !unwinds);
+        let mut ambiguous: FxHashMap<Tid, Vec<Range<u64>>> = FxHashMap::default();
+        for thread in quality
+            .iter()
+            .flat_map(|quality| &quality.ambiguous_threads)
+        {
+            let times = ambiguous.entry(thread.tid).or_default();
+            times.push(thread.from..thread.to);
+        }
         Self {
             profile: Profile::default(),
             traits: EventTraits::default(),
@@ -49,6 +62,7 @@ impl Collector {
             native,
             unwinds,
             skipped_callers: SkippedCallers::new(symbols),
+            ambiguous,
             groups: Groups::default(),
             wall: None,
             corrections: Corrections::new(quality),
@@ -74,6 +88,9 @@ impl Collector {
     ) {
         if process.is_some_and(|process| process.space().is_empty()) {
             chain.drop_stale_user_part();
+        }
+        if self.is_ambiguous(sample) {
+            chain.drop_unproven_tail();
         }
         if let (false, Some(process)) = (self.native, process) {
             fold_interpreter(chain, process, &self.profile.modules);
@@ -123,6 +140,11 @@ impl Collector {
                 });
             }
         }
+    }
+
+    fn is_ambiguous(&self, sample: &prof_perfdata::Sample<'_>) -> bool {
+        let times = self.ambiguous.get(&sample.tid).zip(sample.time);
+        times.is_some_and(|(times, time)| times.iter().any(|range| range.contains(&time)))
     }
 
     /// Whether a chain comes from the kernel, which followed frame pointers.

@@ -5,7 +5,7 @@ mod unwind_failures;
 
 use std::collections::HashMap;
 
-use prof_model::{InterpretedLanguage, Modules, Pid, Quality};
+use prof_model::{AmbiguousThread, InterpretedLanguage, Modules, Pid, Quality, StackEnd};
 use prof_perfdata::{Record, Sample};
 
 use crate::output::file_summary::FileSummary;
@@ -82,6 +82,21 @@ impl Statistics {
         if let Some(stop) = stop {
             self.failures.count(stop);
         }
+    }
+
+    /// Counts this many stacks of an ambiguous thread as stale, which were counted as whole.
+    pub(super) fn count_ambiguous(&mut self, thread: AmbiguousThread, stacks: u64) {
+        const MOST: usize = 1000;
+        let quality = &mut self.quality;
+        if quality.ambiguous_threads.len() >= MOST {
+            return;
+        }
+        quality.ambiguous_threads.push(thread);
+        let whole = quality.stacks.entry(StackEnd::Root).or_default();
+        let stacks = stacks.min(*whole);
+        *whole -= stacks;
+        *quality.stacks.entry(StackEnd::Stale).or_default() += stacks;
+        quality.remote_read = quality.remote_read.saturating_sub(stacks);
     }
 
     /// Counts the time of a sample.

@@ -84,6 +84,7 @@ impl DeepThreads {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Departure;
     use super::*;
 
     fn stack(dump: &[u8]) -> SampledStack<'_> {
@@ -152,12 +153,13 @@ mod tests {
     fn the_next_thread_of_a_number_is_another_one() {
         let mut threads = DeepThreads::new(DeepThreads::USUAL_BYTES);
         assert!(threads.entry(1).tail_change.changes(&[2, 1]));
-        threads.entry(1).tail_change.is_ambiguous = true;
+        threads.entry(1).tail_change.set_ambiguous(true);
         threads.remember(1, &stack(&[0; 8]), &[]);
         threads.forget(1);
         assert!(threads.get(1).is_none());
         assert!(threads.entry(1).tail_change.changes(&[2, 1]));
-        assert!(!threads.entry(1).tail_change.is_ambiguous);
+        let tail_change = &mut threads.entry(1).tail_change;
+        assert!(!tail_change.may_differ(Departure::Joined, None, None));
         assert!(!has_snapshot(&mut threads, 1));
     }
 }

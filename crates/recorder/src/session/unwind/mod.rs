@@ -20,7 +20,7 @@ use crate::session::unwind::java::{JavaMachine, JavaMachines, JavaNames, java_ma
 use crate::session::unwind::module_files::LiveFiles;
 use crate::session::unwind::sample_memory::SampleMemory;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
-use crate::session::unwind::tail_change::Departure;
+use crate::session::unwind::tail_change::{AcceptedStacks, Departure};
 
 /// Unwinds samples into call chains.
 pub(crate) struct ChainBuilder {
@@ -53,6 +53,8 @@ pub(crate) struct ChainOutcome {
     pub(crate) is_on_other_stack: bool,
     /// Whether it has addresses of `SyntheticCode`.
     pub(crate) has_synthetic_code: bool,
+    /// The earlier stacks of the thread that are in doubt now.
+    pub(crate) doubted: Option<AcceptedStacks>,
 }
 
 /// The user stack that came with a sample.
@@ -178,6 +180,7 @@ impl ChainOutcome {
             tail_changed: false,
             is_on_other_stack: false,
             has_synthetic_code: false,
+            doubted: None,
         }
     }
 
@@ -252,12 +255,13 @@ impl UserUnwinder {
                 ..ChainOutcome::without_tail(unwound)
             };
         };
+        let doubted = tail_change.set_ambiguous(contradicts_snapshot);
         let outcome = ChainOutcome {
             tail_changed: tail_change.changes(tail_frames),
             is_on_other_stack,
+            doubted,
             ..ChainOutcome::without_tail(unwound)
         };
-        tail_change.is_ambiguous |= contradicts_snapshot;
         let is_proven = departure == Departure::Joined && now.is_prompt() && !has_recalled;
         let function = first_of_tail.checked_sub(1);
         let function = function.and_then(|at| chain.get(at).copied());
@@ -274,6 +278,7 @@ impl UserUnwinder {
             });
             return ChainOutcome { note, ..outcome };
         }
+        tail_change.accept(stack.time, is_whole, is_proven);
         // A tail that was read when the overlap had changed is of another moment.
         if stack.tail.is_some() && is_whole && now.joins() && !has_recalled {
             let frames = match unwound.elided {

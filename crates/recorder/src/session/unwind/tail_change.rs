@@ -10,13 +10,26 @@ pub(crate) struct TailChange {
     frames: Vec<u64>,
     /// Whether the same bytes at the end of the dump continued in other frames at another sample,
     /// so that the dumps do not determine in which frames they continue.
-    pub(crate) is_ambiguous: bool,
+    is_ambiguous: bool,
+    /// The last whole stacks that were accepted, and those before.
+    accepted: AcceptedStacks,
+    accepted_before: AcceptedStacks,
     /// Where the thread continued on another stack, and a number for its frames there.
     places: HashMap<u64, u64>,
     /// Whether one place continued in other frames at another sample.
     has_ambiguous_place: bool,
     /// The functions with large frames, and how many samples agreed about their callers.
     large_frames: HashMap<u64, Agreement>,
+}
+
+/// Stacks that were accepted as whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AcceptedStacks {
+    /// The time of the first one.
+    pub(crate) from: u64,
+    pub(crate) count: u64,
+    /// Whether one of them was not read in time.
+    has_unproven: bool,
 }
 
 /// What the samples say of the callers of a function, each of which was read later.
@@ -43,6 +56,10 @@ impl TailChange {
     /// The most places of a thread.
     const PLACES: usize = 256;
 
+    /// A thread with alternating callers is known after some 35 samples. Of one that was not for
+    /// longer, at least so many of the last are in doubt.
+    const IN_DOUBT: u64 = 100;
+
     /// So many samples must agree before the callers of a function with a large frame are believed.
     const AGREEING: u32 = 8;
 
@@ -55,6 +72,39 @@ impl TailChange {
             self.frames.extend_from_slice(frames);
         }
         changes
+    }
+
+    /// Whether a stack shows that the dumps do not determine the frames of the tail. Returns the
+    /// last stacks that were accepted before this was known, if one of them was not read in time.
+    pub(crate) fn set_ambiguous(&mut self, is_ambiguous: bool) -> Option<AcceptedStacks> {
+        let is_new = is_ambiguous && !self.is_ambiguous;
+        self.is_ambiguous |= is_ambiguous;
+        let (before, last) = (self.accepted_before, self.accepted);
+        let is_in_doubt = is_new && (before.has_unproven || last.has_unproven);
+        is_in_doubt.then_some(AcceptedStacks {
+            from: if before.count > 0 {
+                before.from
+            } else {
+                last.from
+            },
+            count: before.count + last.count,
+            has_unproven: true,
+        })
+    }
+
+    /// A stack of this time was accepted, whose tail `is_proven` to be of its moment, or not.
+    pub(crate) fn accept(&mut self, time: u64, is_whole: bool, is_proven: bool) {
+        if !is_whole {
+            return;
+        }
+        if self.accepted.count == Self::IN_DOUBT {
+            self.accepted_before = std::mem::take(&mut self.accepted);
+        }
+        if self.accepted.count == 0 {
+            self.accepted.from = time;
+        }
+        self.accepted.count += 1;
+        self.accepted.has_unproven |= !is_proven;
     }
 
     /// Whether the frames of this tail may be those of another moment. The `function` is that of
@@ -156,5 +206,26 @@ mod tests {
         assert!(!tail_change.agrees(6, &[2, 1]));
         assert!(!tail_change.agrees(5, &[3, 1]));
         assert!(!tail_change.agrees(5, &[2, 1]));
+    }
+
+    #[test]
+    fn stacks_before_the_contradiction_are_in_doubt_once() {
+        let check = |proven: &[bool], expected: Option<(u64, u64)>| {
+            let mut tail_change = TailChange::default();
+            for (time, &is_proven) in (1..).zip(proven) {
+                tail_change.accept(time, true, is_proven);
+            }
+            let doubted = tail_change.set_ambiguous(true);
+            let doubted = doubted.map(|stacks| (stacks.from, stacks.count));
+            assert_eq!(doubted, expected, "{proven:?}");
+            tail_change.accept(1000, true, false);
+            assert!(tail_change.set_ambiguous(true).is_none());
+            assert!(tail_change.may_differ(Departure::Joined, None, None));
+        };
+        check(&[], None);
+        check(&[true, true], None);
+        check(&[true, false, true], Some((1, 3)));
+        check(&[false; 150], Some((1, 150)));
+        check(&[false; 250], Some((101, 150)));
     }
 }

@@ -81,6 +81,20 @@ impl Chain {
         self.user.extend(calls);
     }
 
+    /// Forgets what was read from live memory: it may be of another moment.
+    pub(in crate::load) fn drop_unproven_tail(&mut self) {
+        if self.note.end.is_whole() && self.note.remote_read > 0 {
+            let tail = self.user.len().saturating_sub(self.note.remote_read.into());
+            let kept = match self.note.elided {
+                0 => tail,
+                // What is left out stood between the copy and the tail.
+                _ => tail.min(self.note.elided_at as usize),
+            };
+            self.user.truncate(kept);
+            self.note = StackNote::new(StackEnd::Stale);
+        }
+    }
+
     /// Forgets the user part of a sample that was taken in the kernel while the process had
     /// nothing mapped: in the middle of `exec`, when the old program's registers are still there.
     pub(in crate::load) fn drop_stale_user_part(&mut self) {
