@@ -16,13 +16,9 @@ use crate::table::{Groups, StackHash, Table};
 /// # Errors
 /// The store cannot be reached.
 pub(super) fn has_run(store: &Store, partition: &Partition, run: RunId) -> Result<bool, Error> {
-    let mut found = false;
-    let is_merged = |entry: &Entry| run_of(&entry.path).is_none();
-    read(store, partition, Table::Runs, is_merged, |file, group| {
-        found |= file.run_ids(group)?.contains(&run);
-        Ok(())
-    })?;
-    Ok(found)
+    let mut merged = store.list(&partition.folder(Table::Runs))?;
+    merged.retain(|entry| run_of(&entry.path).is_none());
+    has_rows(store, Table::Runs, &merged, run)
 }
 
 /// Whether a partition has samples of a run.
@@ -30,17 +26,16 @@ pub(super) fn has_run(store: &Store, partition: &Partition, run: RunId) -> Resul
 /// # Errors
 /// The store cannot be reached.
 pub(super) fn has_samples(store: &Store, partition: &Partition, run: RunId) -> Result<bool, Error> {
+    let files = store.list(&partition.folder(Table::Samples))?;
+    has_rows(store, Table::Samples, &files, run)
+}
+
+fn has_rows(store: &Store, table: Table, files: &[Entry], run: RunId) -> Result<bool, Error> {
     let mut found = false;
-    read(
-        store,
-        partition,
-        Table::Samples,
-        |_| true,
-        |file, group| {
-            found |= file.run_ids(group)?.contains(&run);
-            Ok(())
-        },
-    )?;
+    read(store, table, files, |file, group| {
+        found |= file.run_ids(group)?.contains(&run);
+        Ok(())
+    })?;
     Ok(found)
 }
 
@@ -53,35 +48,26 @@ pub(super) fn has_stacks(
     partition: &Partition,
     stacks: &[NumberedStack],
 ) -> Result<bool, Error> {
+    let files = store.list(&partition.folder(Table::Stacks))?;
     let mut missing: HashSet<StackHash> = stacks.iter().map(|stack| stack.hash).collect();
-    read(
-        store,
-        partition,
-        Table::Stacks,
-        |_| true,
-        |file, group| {
-            for id in file.stack_ids(group)? {
-                missing.remove(&id);
-            }
-            Ok(())
-        },
-    )?;
+    read(store, Table::Stacks, &files, |file, group| {
+        for id in file.stack_ids(group)? {
+            missing.remove(&id);
+        }
+        Ok(())
+    })?;
     Ok(missing.is_empty())
 }
 
-/// Hands over the row groups of a partition's files. Nothing is found in damaged ones.
+/// Hands over the row groups of files. Nothing is found in damaged ones.
 fn read(
     store: &Store,
-    partition: &Partition,
     table: Table,
-    may_have: impl Fn(&Entry) -> bool,
+    files: &[Entry],
     mut with: impl FnMut(&Groups, usize) -> parquet::errors::Result<()>,
 ) -> Result<(), Error> {
-    for entry in store.list(&partition.folder(table))? {
-        if !may_have(&entry) {
-            continue;
-        }
-        let bytes = match bounded::read(store, &entry) {
+    for entry in files {
+        let bytes = match bounded::read(store, entry) {
             Ok(Some(bytes)) => bytes,
             Ok(None) | Err(Error::Table { .. }) => continue,
             Err(error) => return Err(error),

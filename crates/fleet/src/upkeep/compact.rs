@@ -162,8 +162,7 @@ impl Merge<'_> {
         let mut best = best_rows(self.store, files)?;
         let mut new = StacksFile::new()?;
         for (number, entry) in files.iter().enumerate() {
-            let file = groups(self.store, Table::Stacks, entry)?;
-            let added = each_group(&file, |group, texts| {
+            each_group(self.store, Table::Stacks, entry, |file, group, texts| {
                 for row in file.stacks(group, texts)? {
                     if best.get(&row.stack) == Some(&(row.named, number)) {
                         best.remove(&row.stack);
@@ -171,8 +170,7 @@ impl Merge<'_> {
                     }
                 }
                 Ok(())
-            });
-            added.map_err(|source| Error::table(&entry.path, source))?;
+            })?;
         }
         let new = new.finish()?;
         match (best.is_empty(), files.first()) {
@@ -190,13 +188,11 @@ impl Merge<'_> {
         }
         let mut runs = BTreeMap::new();
         for entry in files {
-            let file = groups(self.store, Table::Runs, entry)?;
-            let added = each_group(&file, |group, texts| {
+            each_group(self.store, Table::Runs, entry, |file, group, texts| {
                 let rows = file.runs(group, texts)?.into_iter();
                 runs.extend(rows.map(|row| (row.run, row)));
                 Ok(())
-            });
-            added.map_err(|source| Error::table(&entry.path, source))?;
+            })?;
         }
         let mut rows: Vec<RunRow> = runs.into_values().collect();
         rows.sort_by_key(|row| row.start);
@@ -230,11 +226,11 @@ fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
 }
 
 fn samples(file: &Groups) -> parquet::errors::Result<Vec<SampleRow>> {
+    let mut texts = Texts::default();
     let mut rows = Vec::new();
-    each_group(file, |group, texts| {
-        rows.extend(file.samples(group, texts)?);
-        Ok(())
-    })?;
+    for group in 0..file.len() {
+        rows.extend(file.samples(group, &mut texts)?);
+    }
     Ok(rows)
 }
 
@@ -242,8 +238,7 @@ fn samples(file: &Groups) -> parquet::errors::Result<Vec<SampleRow>> {
 fn best_rows(store: &Store, files: &[Entry]) -> Result<FxHashMap<StackHash, (i32, usize)>, Error> {
     let mut best = FxHashMap::default();
     for (number, entry) in files.iter().enumerate() {
-        let file = groups(store, Table::Stacks, entry)?;
-        let added = each_group(&file, |group, _| {
+        each_group(store, Table::Stacks, entry, |file, group, _| {
             let rows = file.stack_ids(group)?.into_iter().zip(file.named(group)?);
             for (stack, named) in rows {
                 let known = best.entry(stack).or_insert((named, number));
@@ -252,20 +247,23 @@ fn best_rows(store: &Store, files: &[Entry]) -> Result<FxHashMap<StackHash, (i32
                 }
             }
             Ok(())
-        });
-        added.map_err(|source| Error::table(&entry.path, source))?;
+        })?;
     }
     Ok(best)
 }
 
 /// Reads the row groups of a file, one after the other.
 fn each_group(
-    file: &Groups,
-    mut read: impl FnMut(usize, &mut Texts) -> parquet::errors::Result<()>,
-) -> parquet::errors::Result<()> {
+    store: &Store,
+    table: Table,
+    entry: &Entry,
+    mut read: impl FnMut(&Groups, usize, &mut Texts) -> parquet::errors::Result<()>,
+) -> Result<(), Error> {
+    let file = groups(store, table, entry)?;
     let mut texts = Texts::default();
     let mut groups = 0..file.len();
-    groups.try_for_each(|group| read(group, &mut texts))
+    let done = groups.try_for_each(|group| read(&file, group, &mut texts));
+    done.map_err(|source| Error::table(&entry.path, source))
 }
 
 #[cfg(test)]
