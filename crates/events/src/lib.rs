@@ -51,7 +51,6 @@ pub use kernel::context_pin::ContextPin;
 pub use kernel::ring::{Drained, Ring};
 pub use plan::advice::advice;
 pub use plan::trial::Trial;
-pub use process::cpu_time::cpu_time_of;
 pub use process::cpus::{AllowedCpus, current_cpu};
 pub use process::launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use process::memory::LiveMemory;

@@ -49,6 +49,8 @@ impl Stat {
 
     /// PF_EXITING in the kernel's include/linux/sched.h.
     const EXITING: u64 = 4;
+    /// SCHED_OTHER, SCHED_BATCH and SCHED_IDLE.
+    const ORDINARY: [u32; 3] = [0, 3, 5];
 
     /// Reads an open `stat` from its start; `None` if the task has ended.
     pub fn read_again(file: &File) -> Option<Self> {
@@ -82,6 +84,11 @@ impl Stat {
             cpu,
             policy,
         })
+    }
+
+    /// Whether threads of real time go ahead of it.
+    pub fn has_ordinary_priority(&self) -> bool {
+        Self::ORDINARY.contains(&self.policy)
     }
 }
 
@@ -122,6 +129,7 @@ mod tests {
     fn our_own() {
         let stat = Task::this_thread().stat().unwrap();
         assert!(stat.state.is_runnable() && !stat.state.has_ended() && !stat.name.is_empty());
+        assert!(stat.has_ordinary_priority());
         let file = Task::this_process().open("stat").unwrap();
         assert!(Stat::read_again(&file).is_some());
     }

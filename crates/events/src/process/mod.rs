@@ -1,6 +1,5 @@
 //! Our own process and those that are sampled: started, signalled, read, waited for.
 
-pub(crate) mod cpu_time;
 pub(crate) mod cpus;
 pub(crate) mod launcher;
 pub(crate) mod memory;

@@ -9,9 +9,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub use priority::{
-    Ahead, Priority, is_ordinary_thread, lower_thread_priority, raise_thread_priority,
-};
+pub use priority::{Ahead, Priority, lower_thread_priority, raise_thread_priority};
 pub use privileges::{Capability, Privileges};
 use prof_procfs::settings::{cpu_info, setting};
 use rustix::process::{Resource, Rlimit, getrlimit};

@@ -2,8 +2,6 @@
 
 use std::mem;
 
-use prof_model::Tid;
-
 /// The priority of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ahead {
@@ -45,15 +43,6 @@ pub fn lower_thread_priority() {
     // SAFETY: the kernel reads the structure, which lives until the call returns. It never refuses
     // the ordinary policy.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_OTHER, &raw const ordinary) };
-}
-
-/// Whether a thread of any process has an ordinary priority, so that threads with a higher one get
-/// its CPU at once.
-pub fn is_ordinary_thread(tid: Tid) -> bool {
-    // SAFETY: takes a number.
-    let policy = unsafe { libc::sched_getscheduler(tid) };
-    let ordinary = [libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE];
-    policy >= 0 && ordinary.contains(&(policy & !libc::SCHED_RESET_ON_FORK))
 }
 
 /// Only the priority counts for the kernel; musl's structure has more fields.

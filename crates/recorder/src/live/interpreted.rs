@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use prof_events::{LiveMemory, cpu_time_of, system};
+use prof_events::{LiveMemory, system};
 use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
 use prof_runtimes::{
     InterpretedStack, Interpreter, InterpreterCache, InterpreterThread, Memory, NativeStack,
@@ -18,6 +18,7 @@ use prof_runtimes::{
 };
 use prof_unwinder::Target;
 
+use crate::live::last_sleep::LastSleep;
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{InterpretedReading, SampledThread};
 
@@ -38,13 +39,13 @@ struct Program {
 }
 
 /// What a thread has done since it was sampled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SinceSample {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SinceSample<'a> {
     /// It was stopped or blocked.
     Stopped,
-    /// The thread that reads it took its CPU at once, and is ahead of it there: since then, it can
-    /// have run only on another CPU.
-    Preempted,
+    /// The thread that reads it took its CPU when this sleep ended, and is ahead of it there: since
+    /// then, it can have run only on another CPU.
+    Preempted(&'a LastSleep),
     /// It may have run.
     MayHaveRun,
 }
@@ -102,7 +103,7 @@ impl InterpreterReader {
     pub(crate) fn read(
         &mut self,
         thread: &SampledThread<'_>,
-        since_sample: SinceSample,
+        since_sample: SinceSample<'_>,
     ) -> Option<InterpretedReading> {
         let interpreter = self.shared.interpreter(thread.pid)?;
         let known = self.programs.get(&thread.pid);
@@ -124,16 +125,13 @@ impl InterpreterReader {
         }
         let mut memory = Now::of(thread.pid, thread.tid)?;
         let mut stack = program.stack(thread, &mut memory, since_sample);
-        if since_sample == SinceSample::Preempted && stack == Err(MissingFrames::Uncertain) {
-            stack = program.stack_at_rest(thread, &mut memory);
-        }
         program.rest(memory.reads);
         if let Ok(stack) = &mut stack {
             let ip = thread.registers.instruction_pointer();
             let in_loop = ip.is_some_and(|ip| program.interpreter.evaluates_at(ip));
             // The loop may have gone on to another instruction without any trace.
             if in_loop
-                && since_sample == SinceSample::MayHaveRun
+                && matches!(since_sample, SinceSample::MayHaveRun)
                 && let Some(first) = stack.frames.first_mut()
             {
                 first.line = None;
@@ -160,30 +158,11 @@ impl Program {
         }
     }
 
-    /// The stack of a thread that was preempted, if it stands still: if its process uses no CPU
-    /// time while it is read. If another CPU has taken the thread over, it runs there.
-    fn stack_at_rest(
-        &mut self,
-        sampled: &SampledThread<'_>,
-        memory: &mut Now,
-    ) -> Result<InterpretedStack, MissingFrames> {
-        let before = cpu_time_of(sampled.pid);
-        let stack = self.stack(sampled, memory, SinceSample::Stopped)?;
-        let stands = before.is_some()
-            && before == cpu_time_of(sampled.pid)
-            // A thread of real time may have gone on for a while before it was preempted.
-            && system::is_ordinary_thread(sampled.tid);
-        match stands {
-            true => Ok(stack),
-            false => Err(MissingFrames::Uncertain),
-        }
-    }
-
     fn stack(
         &mut self,
         sampled: &SampledThread<'_>,
         memory: &mut Now,
-        since_sample: SinceSample,
+        since_sample: SinceSample<'_>,
     ) -> Result<InterpretedStack, MissingFrames> {
         let start = sampled.registers.stack_pointer();
         let start = start.ok_or(MissingFrames::Changed)?;
@@ -211,9 +190,13 @@ impl Program {
         };
         let copy = &native;
         let inner = up_to_loop(copy, activation.anchor, since_sample, memory)?;
+        let has_stood = || match since_sample {
+            SinceSample::Stopped => true,
+            SinceSample::Preempted(sleep) => sleep.still_preempts(sampled.pid, sampled.tid),
+            SinceSample::MayHaveRun => false,
+        };
         // A function that has just returned has left nothing that points into its caller.
-        let is_certain = since_sample == SinceSample::Stopped;
-        match is_certain || points_into(&stack.instructions, &registers, &inner) {
+        match points_into(&stack.instructions, &registers, &inner) || has_stood() {
             true => Ok(stack),
             false => Err(MissingFrames::Uncertain),
         }
@@ -225,7 +208,7 @@ impl Program {
 fn up_to_loop(
     copy: &NativeStack<'_>,
     anchor: u64,
-    since_sample: SinceSample,
+    since_sample: SinceSample<'_>,
     memory: &mut Now,
 ) -> Result<Vec<u8>, MissingFrames> {
     let distance = anchor
@@ -237,7 +220,7 @@ fn up_to_loop(
         true => end.min(copy.bytes.len()),
         false if copy.is_whole => return Err(MissingFrames::Changed),
         // What is not copied cannot be compared.
-        false if since_sample == SinceSample::MayHaveRun || end > Program::FARTHEST => {
+        false if matches!(since_sample, SinceSample::MayHaveRun) || end > Program::FARTHEST => {
             return Err(MissingFrames::BeyondCopy);
         }
         false => end,

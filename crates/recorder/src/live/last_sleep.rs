@@ -4,6 +4,7 @@ use std::fs::File;
 
 use prof_events::system::Priority;
 use prof_events::{current_cpu, system};
+use prof_model::{Pid, Tid};
 use prof_perfdata::Sample;
 use prof_procfs::{SchedStat, Task};
 
@@ -72,6 +73,15 @@ impl LastSleep {
             && cpu == current_cpu()
             && system::monotonic_now().saturating_sub(time) < Self::AT_ONCE
     }
+
+    /// Whether a thread whose sample ended this sleep has not run since: another CPU has not taken
+    /// it over, and this thread has not left the CPU to it.
+    pub(crate) fn still_preempts(&self, pid: Pid, tid: Tid) -> bool {
+        self.class.has_kept_cpu()
+            && (Task::thread(pid, tid).stat())
+                // A thread of real time may have gone on for a while before it was preempted.
+                .is_ok_and(|stat| stat.cpu == current_cpu() && stat.has_ordinary_priority())
+    }
 }
 
 impl SchedulingClass {
@@ -93,5 +103,16 @@ impl SchedulingClass {
         let last = std::mem::replace(before, now);
         let waited = now.run_delay.saturating_sub(last.run_delay);
         now.timeslices == last.timeslices + 1 && waited <= Self::PREEMPTING
+    }
+
+    /// Whether the thread has not been preempted by an ordinary one since `ran_at_once`.
+    fn has_kept_cpu(&self) -> bool {
+        match self {
+            Self::RealTime => true,
+            Self::Fair { stat, before } => {
+                let now = stat.as_ref().and_then(SchedStat::read_again);
+                now.is_some_and(|now| now.timeslices == before.timeslices)
+            }
+        }
     }
 }

@@ -130,8 +130,10 @@ impl BatchFiller<'_> {
                     self.live.reuse(bytes);
                 }
                 None => {
-                    let is_prompt = self.last_sleep.is_some_and(|it| it.ended_by(sample));
-                    read_tail(tail_reader, &copy, is_prompt, batch);
+                    let sleep = self.last_sleep.filter(|it| it.ended_by(sample));
+                    let still_preempts =
+                        || sleep.is_some_and(|it| it.still_preempts(copy.pid, copy.tid));
+                    read_tail(tail_reader, &copy, still_preempts, batch);
                 }
             }
             self.summary.full_copies |= tail_reader.refused() == refused;
@@ -140,8 +142,16 @@ impl BatchFiller<'_> {
 }
 
 /// Adds the tail of the last sample's stack.
-fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, is_prompt: bool, batch: &mut Batch) {
-    let prompt = |tail| StackTail { is_prompt, ..tail };
+fn read_tail(
+    tail_reader: &mut TailReader,
+    stack: &StackCopy,
+    has_stood: impl Fn() -> bool,
+    batch: &mut Batch,
+) {
+    let prompt = |tail| StackTail {
+        is_prompt: has_stood(),
+        ..tail
+    };
     if let Some(TailInBatch { tail, at }) = tail_reader.read_in_pass(stack) {
         let tail = prompt(tail);
         batch.share_tail(TailInBatch { tail, at });

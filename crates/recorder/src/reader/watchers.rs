@@ -199,7 +199,7 @@ impl Readers {
         let is_prompt = self.sleep.ended_by(sample);
         let thread = SampledThread::of(sample)?;
         let since_sample = match is_prompt {
-            true => SinceSample::Preempted,
+            true => SinceSample::Preempted(&self.sleep),
             false => SinceSample::MayHaveRun,
         };
         let interpreted = self.interpreters.read(&thread, since_sample);
@@ -207,6 +207,7 @@ impl Readers {
         let tail = copy.and_then(|copy| {
             let mut bytes = self.interpreters.readings().buffer();
             let tail = self.tails.read(&copy, &mut bytes)?;
+            let is_prompt = is_prompt && self.sleep.still_preempts(copy.pid, copy.tid);
             Some((StackTail { is_prompt, ..tail }, bytes))
         });
         (interpreted.is_some() || tail.is_some()).then_some(LiveReading { interpreted, tail })
