@@ -12,8 +12,11 @@ pub struct Coverage {
     pub process: String,
     /// Their own name.
     pub thread: String,
-    /// How many threads had this name at their end.
+    /// How many threads had this name when they ended or executed another program.
     pub threads: u64,
+    /// How many of them executed another program, and count under its name as well.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub executed: u64,
     /// What the kernel counted of the event for them: nanoseconds of CPU time, or cycles.
     pub used: u64,
     /// About how much of `used` the event cannot sample: the part in the kernel, if the event
@@ -83,15 +86,25 @@ impl Coverage {
     pub fn total(all: &[Self]) -> Self {
         let mut total = Self::default();
         for one in all {
-            total.threads = total.threads.saturating_add(one.threads);
-            total.used = total.used.saturating_add(one.used);
-            total.unseen = total.unseen.saturating_add(one.unseen);
-            total.sampled = total.sampled.saturating_add(one.sampled);
-            total.periods = total.periods.saturating_add(one.periods);
-            total.estimated = total.estimated.saturating_add(one.estimated);
-            total.samples = total.samples.saturating_add(one.samples);
+            total.append(one);
         }
+        total.threads = total
+            .threads
+            .saturating_sub(std::mem::take(&mut total.executed));
         total
+    }
+
+    /// Adds what other threads did; the names stay.
+    pub fn append(&mut self, more: &Self) {
+        let add = |sum: &mut u64, more| *sum = sum.saturating_add(more);
+        add(&mut self.threads, more.threads);
+        add(&mut self.executed, more.executed);
+        add(&mut self.used, more.used);
+        add(&mut self.unseen, more.unseen);
+        add(&mut self.sampled, more.sampled);
+        add(&mut self.periods, more.periods);
+        add(&mut self.estimated, more.estimated);
+        add(&mut self.samples, more.samples);
     }
 
     /// A deviation up to this much does not matter.

@@ -115,6 +115,25 @@ fn the_coverage_is_listed_by_name() {
     assert!(text.contains("short_threads  short_threads"), "{text}");
 }
 
+/// A child counts under two names, each of which has the work that was done under it.
+#[test]
+fn work_before_another_program_is_that_of_the_name_before() {
+    let session = Session::new();
+    let binary = Program::c(&["before_exec.c"]).build();
+    let command = [binary.to_str().unwrap(), "100", "10", "/bin/true"];
+    let recorded = session.record(&["-e", "cpu-clock", "-F", "999"], &command);
+    let coverage = json(&recorded)["quality"]["coverage"].take();
+    let names = coverage.as_array().into_iter().flatten();
+    let names = names.map(|it| (it["process"].as_str(), it["threads"].as_u64()));
+    let expected = [(Some("before_exec"), Some(101)), (Some("true"), Some(100))];
+    assert_eq!(names.collect::<Vec<_>>(), expected, "{coverage}");
+    let before = coverage[0]["used"].as_u64().unwrap() as f64;
+    let share = before / sum(&coverage, "used") as f64;
+    assert!((0.8..1.0).contains(&share), "{share} of {coverage}");
+    let text = recorded.report(&["--coverage"]).stdout;
+    assert!(text.contains(" % of the work of 101 threads\n"), "{text}");
+}
+
 /// The count of one event and the weights of another differ with each switch.
 #[test]
 fn frequently_switched_threads_are_counted_once() {

@@ -311,6 +311,7 @@ fn covered(names: &[(&str, u64, u64)]) -> Vec<Coverage> {
         process: "server".into(),
         thread: name.into(),
         threads: 500,
+        executed: 0,
         used,
         unseen: 0,
         sampled,

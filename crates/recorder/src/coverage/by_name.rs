@@ -1,9 +1,11 @@
 //! The threads' counts and samples, added up by their names.
 
-use std::sync::Arc;
-
 use prof_events::{Opened, Sampling};
-use prof_model::{Coverage, Fallback, Pid, Processes, Tid, Unsampled, UnsampledCode};
+use prof_model::{Coverage, Fallback, Unsampled, UnsampledCode};
+
+use super::earlier_names::EarlierNames;
+use super::samples::Samples;
+use super::thread_name::ThreadName;
 
 /// One event's counts and samples of a thread.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,35 +54,12 @@ impl Counted {
     }
 }
 
-/// The samples of a thread.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Samples {
-    pub(super) number: u64,
-    /// The sum of their periods.
-    periods: u64,
-    /// The sum of their weights.
-    weight: u64,
-}
-
-impl Samples {
-    pub(super) fn add(&mut self, period: u64, weight: u64) {
-        self.number += 1;
-        self.periods = self.periods.saturating_add(period);
-        self.weight = self.weight.saturating_add(weight);
-    }
-}
-
-/// The names of a thread and its process.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct ThreadName {
-    process: Arc<str>,
-    thread: Arc<str>,
-}
-
 /// The threads of one name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct CoverageByName {
     coverage: Coverage,
+    /// The part of it before they executed the programs whose names they have.
+    earlier: EarlierNames,
     /// Long-lived threads, and the others. All long-lived ones have samples to judge by; the result
     /// for some of the others applies to all of them.
     long: Expected,
@@ -99,51 +78,29 @@ struct Expected {
     came: u64,
 }
 
-impl ThreadName {
-    /// The name of a thread; as in reports, ids if names are unknown.
-    pub(super) fn of(pid: Pid, tid: Tid, processes: &Processes) -> Self {
-        let name = |tid| processes.get(pid)?.name(pid, tid).cloned();
-        let thread = name(tid).unwrap_or_else(|| format!(":{tid}").into());
-        Self {
-            process: name(pid).unwrap_or_else(|| Arc::clone(&thread)),
-            thread,
-        }
-    }
-
-    /// That of all threads without a better one.
-    pub(super) fn others() -> Self {
-        Self {
-            process: "others".into(),
-            thread: "others".into(),
-        }
-    }
-}
-
 impl CoverageByName {
-    pub(super) fn new(name: &ThreadName) -> Self {
-        Self {
-            coverage: Coverage {
-                process: name.process.to_string(),
-                thread: name.thread.to_string(),
-                ..Coverage::default()
-            },
-            long: Expected::default(),
-            short: Expected::default(),
-        }
+    /// A thread that has this name now.
+    pub(super) fn add_thread(
+        &mut self,
+        name: &ThreadName,
+        samples: Samples,
+        earlier: EarlierNames,
+    ) {
+        self.coverage.threads += 1;
+        self.add_samples(samples);
+        self.add_samples(earlier.samples());
+        self.earlier.append(earlier, name);
     }
 
-    /// Adds a thread with these samples. For `undersampled_period`, see that function.
-    pub(super) fn add(
-        &mut self,
-        samples: Samples,
-        events: &[Counted],
-        undersampled_period: Option<u64>,
-    ) {
+    fn add_samples(&mut self, samples: Samples) {
         let coverage = &mut self.coverage;
-        coverage.threads += 1;
         coverage.sampled = coverage.sampled.saturating_add(samples.weight);
         coverage.periods = coverage.periods.saturating_add(samples.periods);
         coverage.samples += samples.number;
+    }
+
+    /// Adds what such a thread has counted. For `undersampled_period`, see that function.
+    pub(super) fn add_counts(&mut self, events: &[Counted], undersampled_period: Option<u64>) {
         for event in events {
             self.coverage.used = self.coverage.used.saturating_add(event.used);
             if event.estimated {
@@ -173,11 +130,14 @@ impl CoverageByName {
         }
     }
 
-    /// `lost`: the share of all samples that were lost, evenly among threads.
-    pub(super) fn coverage(mut self, lost: f64) -> Coverage {
+    /// The coverage of these threads, by the names that they had. `lost`: the share of all samples
+    /// that were lost, evenly among threads.
+    pub(super) fn coverage(mut self, name: ThreadName, lost: f64) -> Vec<(ThreadName, Coverage)> {
         let (long, short) = (self.long.unseen(lost), self.short.unseen(lost));
         self.coverage.unseen = long.saturating_add(short);
-        self.coverage
+        let mut all = self.earlier.take_from(&mut self.coverage);
+        all.push((name, self.coverage));
+        all
     }
 }
 
@@ -242,7 +202,7 @@ mod tests {
     #[test]
     fn hits_outside_the_sampled_range_are_not_missing() {
         let check_lossy = |lost, undersampled_period, threads: &[(u64, u64, u64)], unseen: u64| {
-            let mut named = CoverageByName::new(&ThreadName::others());
+            let mut named = CoverageByName::default();
             for &(used, period, samples) in threads {
                 let age = samples * period;
                 let counted = Counted {
@@ -252,9 +212,10 @@ mod tests {
                     used,
                     ..Counted::default()
                 };
-                named.add(Samples::default(), &[counted], undersampled_period);
+                named.add_counts(&[counted], undersampled_period);
             }
-            assert_eq!(named.coverage(lost).unseen, unseen, "{threads:?}");
+            let all = named.coverage(ThreadName::others(), lost);
+            assert_eq!(all[0].1.unseen, unseen, "{threads:?}");
         };
         let check = |undersampled_period, threads: &[(u64, u64, u64)], unseen| {
             check_lossy(0.0, undersampled_period, threads, unseen);
@@ -280,7 +241,7 @@ mod tests {
     #[test]
     fn throttled_time_is_not_user_or_kernel_time() {
         let check = |ptrace: &[(u64, u64)], samples: u64, unseen: u64| {
-            let mut named = CoverageByName::new(&ThreadName::others());
+            let mut named = CoverageByName::default();
             let (used, period) = (10_000_000, 10_000);
             let age = samples * period;
             let mut counted = Counted {
@@ -295,8 +256,9 @@ mod tests {
             }
             // A thread whose throttling was not reported.
             counted.go_on(u64::MAX);
-            named.add(Samples::default(), &[counted], Some(period));
-            assert_eq!(named.coverage(0.0).unseen, unseen, "{ptrace:?}");
+            named.add_counts(&[counted], Some(period));
+            let all = named.coverage(ThreadName::others(), 0.0);
+            assert_eq!(all[0].1.unseen, unseen, "{ptrace:?}");
         };
         check(&[], 600, 4_000_000);
         check(&[(0, 1_000_000), (5_000_000, 8_000_000)], 600, 0);

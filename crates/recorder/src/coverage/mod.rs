@@ -6,7 +6,10 @@
 //! ```
 
 mod by_name;
+mod earlier_names;
 pub(crate) mod probes;
+mod samples;
+mod thread_name;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -14,7 +17,10 @@ use prof_events::{Opened, SamplePeriod};
 use prof_model::{Coverage, Pid, Processes, Tid, Unsampled};
 use prof_perfdata::{Record, Sample, Stamp, Throttle};
 
-use by_name::{Counted, CoverageByName, Samples, ThreadName, undersampled_period, unsampled};
+use by_name::{Counted, CoverageByName, undersampled_period, unsampled};
+use earlier_names::EarlierNames;
+use samples::Samples;
+use thread_name::ThreadName;
 
 /// Adds up the work of threads, and weighs their samples.
 #[derive(Debug, Default)]
@@ -47,7 +53,9 @@ struct TrackedThread {
     /// Its name, once it has ended.
     name: Option<ThreadName>,
     events: Vec<Counted>,
+    /// Since it executed its program.
     samples: Samples,
+    earlier: EarlierNames,
 }
 
 impl CoverageTracker {
@@ -149,6 +157,11 @@ impl CoverageTracker {
             self.begin(pid, processes);
             self.threads.insert(pid, thread);
         }
+        let thread = self.threads.entry(pid).or_default();
+        thread.pid = pid;
+        let samples = std::mem::take(&mut thread.samples);
+        let name = ThreadName::of(pid, pid, processes);
+        thread.earlier.add(name, samples);
     }
 
     /// A thread ends. Its name is still known.
@@ -209,8 +222,14 @@ impl CoverageTracker {
         for (tid, thread) in std::mem::take(&mut self.threads) {
             self.add(tid, thread, processes);
         }
-        let names = self.names.into_values();
-        let mut all: Vec<Coverage> = names.map(|named| named.coverage(lost)).collect();
+        let mut by_name: BTreeMap<ThreadName, Coverage> = BTreeMap::new();
+        for (name, named) in self.names {
+            for (name, part) in named.coverage(name, lost) {
+                by_name.entry(name).or_default().append(&part);
+            }
+        }
+        let named = by_name.into_iter();
+        let mut all: Vec<Coverage> = named.map(|(name, it)| name.with(it)).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.used));
         all
     }
@@ -277,7 +296,8 @@ impl CoverageTracker {
     }
 
     fn add(&mut self, tid: Tid, thread: TrackedThread, processes: &Processes) {
-        if thread.samples.number == 0 && thread.events.iter().all(|counted| counted.used == 0) {
+        let samples = thread.samples.number + thread.earlier.samples().number;
+        if samples == 0 && thread.events.iter().all(|counted| counted.used == 0) {
             return;
         }
         let name = (thread.name).unwrap_or_else(|| ThreadName::of(thread.pid, tid, processes));
@@ -285,8 +305,9 @@ impl CoverageTracker {
             true => name,
             false => ThreadName::others(),
         };
-        let named = (self.names.entry(name)).or_insert_with_key(CoverageByName::new);
-        named.add(thread.samples, &thread.events, self.undersampled_period);
+        let named = self.names.entry(name.clone()).or_default();
+        named.add_thread(&name, thread.samples, thread.earlier);
+        named.add_counts(&thread.events, self.undersampled_period);
     }
 }
 
@@ -384,7 +405,7 @@ mod tests {
         tracker.counted((1, 1), 7, 1300);
         let all = tracker.finish(&[(7, 1500)], 0.0, &processes);
         let found = all.iter().map(|one| (&*one.process, one.used, one.sampled));
-        let expected = [("after", 1300, 1300), ("before", 200, 200)];
+        let expected = [("after", 1000, 1000), ("before", 500, 500)];
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
