@@ -35,7 +35,8 @@ impl Block {
     ) -> Option<&[u8]> {
         if self.find(address, size).is_none() {
             let page = address & !(Self::SIZE - 1);
-            self.bytes.resize((address - page) as usize + size, 0);
+            let end = address.checked_add(size as u64)?;
+            self.bytes.resize(Self::SIZE.max(end - page) as usize, 0);
             self.start = page;
             let count = memory.read(page, &mut self.bytes);
             self.bytes.truncate(count);

@@ -19,6 +19,7 @@ use prof_runtimes::{
 use prof_unwinder::Target;
 
 use crate::live::last_sleep::LastSleep;
+use crate::live::prefetch::Prefetch;
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{InterpretedReading, SampledThread};
 
@@ -34,6 +35,9 @@ pub(crate) struct InterpreterReader {
 struct Program {
     interpreter: Arc<Interpreter>,
     cache: InterpreterCache,
+    /// By thread.
+    prefetches: HashMap<Tid, Prefetch>,
+    prefetched: Vec<u8>,
     /// Until when nothing is read, by the clock of the records.
     rests_until: u64,
 }
@@ -114,6 +118,8 @@ impl InterpreterReader {
             let program = Program {
                 interpreter,
                 cache: InterpreterCache::default(),
+                prefetches: HashMap::new(),
+                prefetched: Vec::new(),
                 rests_until: 0,
             };
             self.programs.insert(thread.pid, program);
@@ -142,6 +148,8 @@ impl InterpreterReader {
 }
 
 impl Program {
+    /// Threads to remember before starting over.
+    const THREADS: usize = 4096;
     /// So many reads take a millisecond, which is not noticeable.
     const MANY_READS: u32 = 1_000;
     /// How long to rest after more, for each read, in nanoseconds: ten times as long as it takes.
@@ -178,7 +186,13 @@ impl Program {
             tid: sampled.tid as u64,
             is_main: sampled.tid == sampled.pid,
         };
-        let stack = (self.interpreter).stack(memory, thread, &native, &mut self.cache);
+        if self.prefetches.len() >= Self::THREADS {
+            self.prefetches.clear();
+        }
+        let prefetch = self.prefetches.entry(sampled.tid).or_default();
+        let mut prefetched = prefetch.read(memory, &mut self.prefetched);
+        let stack = (self.interpreter).stack(&mut prefetched, thread, &native, &mut self.cache);
+        prefetched.finish();
         let stack = stack.map_err(|unknown| match unknown {
             Unknown::Version => MissingFrames::UnknownVersion,
             Unknown::NoThread => MissingFrames::NoThread,

@@ -9,6 +9,7 @@
 
 pub(crate) mod interpreted;
 pub(crate) mod last_sleep;
+mod prefetch;
 pub(crate) mod readings;
 pub(crate) mod stack_tail;
 
