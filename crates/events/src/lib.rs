@@ -65,8 +65,8 @@ pub use request::event::{
 pub use request::sizes::{BufferRequest, Sizes};
 pub use request::target_threads::{CpuWide, Threads};
 pub use request::{Request, Toggling};
-pub use sampler::Sampler;
 pub use sampler::opened::{Opened, OpenedEvent};
 pub use sampler::ring_watch::{CpuRing, RingWatch};
 pub use sampler::wait::Wake;
+pub use sampler::{SampleSignal, Sampler};
 pub use system::hotplug::HotplugEvents;

@@ -47,6 +47,17 @@ pub struct Sampler {
     pub(crate) leaves_rings: bool,
 }
 
+/// Who wakes with each sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleSignal {
+    /// Nobody.
+    Off,
+    /// The threads that [watch](Sampler::signal_watches) rings.
+    Watches,
+    /// They, and the one that [waits](Sampler::wait).
+    All,
+}
+
 /// One CPU's events and the ring they share.
 #[derive(Debug)]
 pub(crate) struct Stream {
@@ -121,26 +132,27 @@ impl Sampler {
         }
     }
 
-    /// Makes [`wait`](Self::wait), which only this thread may call from then on, end with each
-    /// sample, or only when a ring has reached its watermark. The former costs the target 2 to 4 µs
-    /// a sample. All threads that inherit an event share its signal: it cannot be enabled for some
-    /// of them only.
+    /// Makes each sample wake threads, or only those with which a ring reaches its watermark. The
+    /// former costs the target 2 to 4 µs a sample. All threads that inherit an event share its
+    /// signal: it cannot be enabled for some of them only. From then on, only this thread may call
+    /// [`wait`](Self::wait).
     ///
     /// # Errors
     ///
     /// When the process has no more file descriptors.
-    pub fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
+    pub fn signal_each_overflow(&mut self, to: SampleSignal) -> io::Result<()> {
         let wakes_anyway = self.opened.wakes_with_each_record();
         let is_watched = (self.overflow_signal.as_ref()).is_some_and(|it| it.goes_to_watches());
         if !self.opened.can_signal_watches() || wakes_anyway && !is_watched {
             return Ok(());
         }
         let mut signal = self.take_overflow_signal()?;
-        let set = signal.set(on, self.signalling());
+        let set = signal.set(to != SampleSignal::Off, self.signalling());
         let to_watches = signal.goes_to_watches();
         self.overflow_signal = Some(signal);
         set?;
-        Ok(self.leave_rings(on && to_watches && !wakes_anyway)?)
+        let leaves_rings = to == SampleSignal::Watches && to_watches && !wakes_anyway;
+        Ok(self.leave_rings(leaves_rings)?)
     }
 
     /// The signal, to be put back.

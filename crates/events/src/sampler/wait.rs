@@ -107,7 +107,7 @@ impl Sampler {
     const WATCHED: u64 = u64::MAX;
     const OVERFLOW: u64 = u64::MAX - 1;
     /// After this long, a person would notice that a signal has no effect.
-    const SIGNAL_DELAY: Duration = Duration::from_millis(100);
+    const SIGNAL_DELAY: Duration = Duration::from_millis(200);
 
     /// Leaves it to the threads that watch the rings to say when one fills, or not any more. The
     /// kernel wakes everyone who polls an event when it sends the signal of a sample, and everyone

@@ -4,7 +4,7 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use prof_events::{Opened, Wake};
+use prof_events::{Opened, SampleSignal, Wake};
 
 use crate::live::last_sleep::LastSleep;
 use crate::queue::record_queue::RecordQueue;
@@ -107,7 +107,11 @@ impl ReaderSleep {
         let each = plan.wants_each || plan.each && !(watch && plan.tails);
         let signals = each && self.policy.can_signal();
         self.races_watchers = watch;
-        source.signal_each_overflow(signals || watch)?;
+        source.signal_each_overflow(match (signals, watch) {
+            (true, _) => SampleSignal::All,
+            (false, true) => SampleSignal::Watches,
+            (false, false) => SampleSignal::Off,
+        })?;
         if let Some(watchers) = watchers {
             watchers.set_duty(WatcherDuty {
                 read_tails: plan.tails,

@@ -12,8 +12,8 @@ use prof_events::Trial;
 use prof_events::parsing::Catalog;
 use prof_events::{
     CallGraph, CpuRing, Drained, EventRequest, Features, MAX_STACK_DUMP, Opened, OpenedEvent, Rate,
-    Reports, Request, Sampler, Sampling, Setup, Signals, Sizes, Stacks, Toggling, Tracking, Wake,
-    Weight, WithDump,
+    Reports, Request, SampleSignal, Sampler, Sampling, Setup, Signals, Sizes, Stacks, Toggling,
+    Tracking, Wake, Weight, WithDump,
 };
 use prof_model::{CallGraphSettings, Fallback, Pid, Tid};
 
@@ -156,12 +156,12 @@ impl Source {
         }
     }
 
-    /// Makes [`wait`](Self::wait) end with each sample, or only when there are many.
-    pub(crate) fn signal_each_overflow(&mut self, on: bool) -> io::Result<()> {
+    /// Says who wakes with each sample.
+    pub(crate) fn signal_each_overflow(&mut self, to: SampleSignal) -> io::Result<()> {
         match self {
-            Self::Rings(sampler) => sampler.signal_each_overflow(on),
+            Self::Rings(sampler) => sampler.signal_each_overflow(to),
             Self::Ptrace(ptrace) => {
-                ptrace.signal_each(on);
+                ptrace.signal_each(to != SampleSignal::Off);
                 Ok(())
             }
         }
