@@ -1,15 +1,13 @@
 //! Samples of the time before threads executed other programs, by the names that they had.
 
-use std::collections::BTreeMap;
-
 use prof_model::Coverage;
 
 use super::samples::Samples;
 use super::thread_name::ThreadName;
 
-/// The names before.
+/// The names of threads before, each once.
 #[derive(Debug, Default)]
-pub(super) struct EarlierNames(BTreeMap<ThreadName, Earlier>);
+pub(super) struct EarlierNames(Vec<(ThreadName, Earlier)>);
 
 /// What threads did under an earlier name.
 #[derive(Debug, Default)]
@@ -22,41 +20,48 @@ impl EarlierNames {
     /// The most names; further ones share one.
     const MOST: usize = 100;
 
-    /// A thread of this name, with these samples, executes another program.
+    /// The thread, of this name and with these samples, executes another program.
     pub(super) fn add(&mut self, name: ThreadName, samples: Samples) {
-        self.merge(
-            name,
-            Earlier {
-                threads: 1,
-                samples,
-            },
-        );
+        let earlier = self.get(name);
+        earlier.threads = 1;
+        earlier.samples.append(samples);
     }
 
     /// Adds those of a thread that has `name` now.
     pub(super) fn append(&mut self, thread: Self, name: &ThreadName) {
-        for (earlier_name, earlier) in thread.0 {
+        for (earlier_name, more) in thread.0 {
             if earlier_name != *name {
-                self.merge(earlier_name, earlier);
+                let earlier = self.get(earlier_name);
+                earlier.threads += more.threads;
+                earlier.samples.append(more.samples);
             }
         }
+    }
+
+    /// The last one.
+    pub(super) fn last(&self) -> Option<&ThreadName> {
+        self.0.last().map(|(name, _)| name)
     }
 
     /// The samples under all names.
     pub(super) fn samples(&self) -> Samples {
         let mut all = Samples::default();
-        (self.0.values()).for_each(|earlier| all.append(earlier.samples));
+        (self.0.iter()).for_each(|(_, earlier)| all.append(earlier.samples));
         all
     }
 
-    fn merge(&mut self, name: ThreadName, earlier: Earlier) {
-        let name = match self.0.len() < Self::MOST || self.0.contains_key(&name) {
-            true => name,
-            false => ThreadName::others(),
+    fn get(&mut self, name: ThreadName) -> &mut Earlier {
+        let is_new = |name| self.0.iter().all(|(known, _)| known != name);
+        let name = match self.0.len() >= Self::MOST && is_new(&name) {
+            true => ThreadName::others(),
+            false => name,
         };
-        let known = self.0.entry(name).or_default();
-        known.threads += earlier.threads;
-        known.samples.append(earlier.samples);
+        let known = self.0.iter().position(|(known, _)| *known == name);
+        let index = known.unwrap_or_else(|| {
+            self.0.push((name, Earlier::default()));
+            self.0.len() - 1
+        });
+        &mut self.0[index].1
     }
 
     /// Takes the parts of these names from the coverage of threads. The kernel counts the work of
@@ -100,10 +105,12 @@ mod tests {
         let mut all = EarlierNames::default();
         for _ in 0..2 {
             let mut thread = EarlierNames::default();
-            thread.add(name("shell"), samples(3));
+            thread.add(name("shell"), samples(1));
+            thread.add(name("shell"), samples(2));
             thread.add(name("unsampled"), samples(0));
             thread.add(name("now"), samples(1));
             assert_eq!(thread.samples().number, 4);
+            assert_eq!(thread.last(), Some(&name("now")));
             all.append(thread, &name("now"));
         }
         let mut coverage = Coverage {
@@ -134,9 +141,15 @@ mod tests {
     fn names_are_bounded() {
         let mut all = EarlierNames::default();
         for number in 0..1000 {
-            all.add(name(&number.to_string()), samples(1));
+            let mut thread = EarlierNames::default();
+            thread.add(name(&number.to_string()), samples(1));
+            all.append(thread, &name("now"));
         }
         assert_eq!(all.0.len(), EarlierNames::MOST + 1);
-        assert_eq!(all.0[&ThreadName::others()].threads, 900);
+        assert_eq!(all.last(), Some(&ThreadName::others()));
+        assert_eq!(
+            (all.0[EarlierNames::MOST].1.threads, all.samples().number),
+            (900, 1000)
+        );
     }
 }

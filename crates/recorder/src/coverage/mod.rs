@@ -40,7 +40,8 @@ pub(crate) struct CoverageTracker {
     ended: VecDeque<Tid>,
     /// The counts that READ records reported, by event.
     reported: HashMap<u64, u64>,
-    names: BTreeMap<ThreadName, CoverageByName>,
+    /// By the name of threads and, if they executed a program, the name before.
+    names: BTreeMap<(ThreadName, Option<ThreadName>), CoverageByName>,
     /// The name of the covered event, if there are several.
     event: Option<String>,
     /// The code that it counts and does not sample.
@@ -153,16 +154,24 @@ impl CoverageTracker {
         let goes_on = |(tid, thread): &(&Tid, &TrackedThread)| {
             thread.pid == pid && **tid != pid && thread.name.is_none()
         };
-        let thread = self.threads.iter().find(goes_on).map(|(&tid, _)| tid);
-        if let Some(thread) = thread.and_then(|tid| self.threads.remove(&tid)) {
+        let other = self.threads.iter().find(goes_on).map(|(&tid, _)| tid);
+        let thread = other.and_then(|tid| self.threads.remove(&tid));
+        let main = self.threads.get(&pid).and_then(|main| main.name.clone());
+        let name = ThreadName::of(pid, other.unwrap_or(pid), processes);
+        let name = match &main {
+            Some(main) => name.in_process_of(main),
+            None => name,
+        };
+        if main.is_some() || thread.is_some() {
             self.begin(pid, processes);
-            self.threads.insert(pid, thread);
         }
-        let thread = self.threads.entry(pid).or_default();
+        let thread = thread.or_else(|| self.threads.remove(&pid));
+        let mut thread = thread.unwrap_or_default();
         thread.pid = pid;
-        let samples = std::mem::take(&mut thread.samples);
-        let name = ThreadName::of(pid, pid, processes);
-        thread.earlier.add(name, samples);
+        thread
+            .earlier
+            .add(name, std::mem::take(&mut thread.samples));
+        self.threads.insert(pid, thread);
     }
 
     /// A thread ends. Its name is still known.
@@ -224,8 +233,9 @@ impl CoverageTracker {
             self.add(tid, thread, processes);
         }
         let mut by_name: BTreeMap<ThreadName, Coverage> = BTreeMap::new();
-        for (name, named) in self.names {
+        for ((name, _), named) in self.names {
             for (name, part) in named.coverage(name, lost) {
+                let name = bounded(name, &by_name).unwrap_or_else(ThreadName::others);
                 by_name.entry(name).or_default().append(&part);
             }
         }
@@ -241,11 +251,10 @@ impl CoverageTracker {
             return;
         }
         let name = (thread.name).unwrap_or_else(|| ThreadName::of(thread.pid, tid, processes));
-        let name = match self.names.len() < Self::NAMES || self.names.contains_key(&name) {
-            true => name,
-            false => ThreadName::others(),
-        };
-        let named = self.names.entry(name.clone()).or_default();
+        let earlier = thread.earlier.last().filter(|earlier| **earlier != name);
+        let (name, earlier) = bounded((name.clone(), earlier.cloned()), &self.names)
+            .unwrap_or((ThreadName::others(), None));
+        let named = self.names.entry((name.clone(), earlier)).or_default();
         named.add_thread(&name, thread.samples, thread.earlier);
         named.add_counts(&thread.events, self.undersampled_period);
     }
@@ -263,6 +272,11 @@ impl TrackedThread {
         });
         &mut self.events[index]
     }
+}
+
+/// The key, unless the map is full without it.
+fn bounded<K: Ord, V>(key: K, map: &BTreeMap<K, V>) -> Option<K> {
+    (map.len() < CoverageTracker::NAMES || map.contains_key(&key)).then_some(key)
 }
 
 /// All living threads, each with its process.
@@ -330,6 +344,7 @@ mod tests {
         tracker.weigh((1, 1), 7, 200);
         tracker.weigh((1, 2), 7, 300);
         tracker.end((1, 1), &processes);
+        processes.exit(1, 1);
         tracker.counted((1, 1), 7, 200);
         tracker.exec(1, &processes);
         processes.rename(1, 1, "after");

@@ -22,6 +22,14 @@ impl ThreadName {
         }
     }
 
+    /// The name of a thread whose main thread, which has ended, had this one.
+    pub(super) fn in_process_of(self, main: &Self) -> Self {
+        Self {
+            process: Arc::clone(&main.process),
+            ..self
+        }
+    }
+
     /// That of all threads without a better one.
     pub(super) fn others() -> Self {
         Self {
