@@ -63,9 +63,11 @@ impl<M: Memory> PrefetchedMemory<'_, M> {
         let mut start = 0;
         for (range, used) in self.prefetch.ranges.iter().zip(&mut self.used) {
             if range.contains(&address) && range.end - address >= size as u64 {
-                *used = true;
                 let at = start + (address - range.start) as usize;
-                return self.bytes.get(at..)?.get(..size);
+                if let Some(bytes) = self.bytes.get(at..).and_then(|bytes| bytes.get(..size)) {
+                    *used = true;
+                    return Some(bytes);
+                }
             }
             start += length(range);
         }
@@ -161,8 +163,10 @@ mod tests {
     fn memory_that_is_gone_is_read_no_more() {
         let mut prefetch = Prefetch::default();
         assert_eq!(reads(&mut prefetch, 9000, &[16, 5000, 300]), 3);
+        // With the ranges, and each that was behind the first one that cannot be read.
         assert_eq!(reads(&mut prefetch, 400, &[16, 5000, 300]), 3);
-        assert_eq!(reads(&mut prefetch, 9000, &[16, 300]), 1);
+        assert_eq!(reads(&mut prefetch, 400, &[16, 5000, 300]), 2);
+        assert_eq!(prefetch.ranges, [16..24, 300..308]);
     }
 
     #[test]
