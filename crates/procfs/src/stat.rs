@@ -49,8 +49,8 @@ impl Stat {
 
     /// PF_EXITING in the kernel's include/linux/sched.h.
     const EXITING: u64 = 4;
-    /// SCHED_OTHER, SCHED_BATCH and SCHED_IDLE.
-    const ORDINARY: [u32; 3] = [0, 3, 5];
+    /// SCHED_OTHER, SCHED_BATCH, SCHED_IDLE and SCHED_EXT.
+    const ORDINARY: [u32; 4] = [0, 3, 5, 7];
 
     /// Reads an open `stat` from its start; `None` if the task has ended.
     pub fn read_again(file: &File) -> Option<Self> {
@@ -86,7 +86,7 @@ impl Stat {
         })
     }
 
-    /// Whether threads of real time go ahead of it.
+    /// Whether real-time threads go ahead of it.
     pub fn has_ordinary_priority(&self) -> bool {
         Self::ORDINARY.contains(&self.policy)
     }
@@ -107,6 +107,7 @@ mod tests {
             let found = found.map(|stat| (&*stat.name, stat.state.is_runnable()));
             assert_eq!(found, expected, "{line}");
             // The first of these numbers is in the fourth field.
+            assert!(!stat.as_ref().is_some_and(Stat::has_ordinary_priority));
             let numbers = stat.map(|stat| (stat.faults, stat.size, stat.cpu, stat.policy));
             assert!(numbers.is_none_or(|numbers| numbers == (7 + 9, 20, 6, 1)));
         };

@@ -29,6 +29,7 @@ use crate::queue::message::{InterpretedReading, SampledThread};
 pub(crate) struct InterpreterReader {
     shared: Arc<LiveReadings>,
     programs: HashMap<Pid, Program>,
+    prefetched: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -37,7 +38,6 @@ struct Program {
     cache: InterpreterCache,
     /// By thread.
     prefetches: HashMap<Tid, Prefetch>,
-    prefetched: Vec<u8>,
     /// Until when nothing is read, by the clock of the records.
     rests_until: u64,
 }
@@ -95,6 +95,7 @@ impl InterpreterReader {
         Self {
             shared,
             programs: HashMap::new(),
+            prefetched: Vec::new(),
         }
     }
 
@@ -119,7 +120,6 @@ impl InterpreterReader {
                 interpreter,
                 cache: InterpreterCache::default(),
                 prefetches: HashMap::new(),
-                prefetched: Vec::new(),
                 rests_until: 0,
             };
             self.programs.insert(thread.pid, program);
@@ -130,7 +130,8 @@ impl InterpreterReader {
             return Some(InterpretedReading { stack });
         }
         let mut memory = Now::of(thread.pid, thread.tid)?;
-        let mut stack = program.stack(thread, &mut memory, since_sample);
+        let buffer = &mut self.prefetched;
+        let mut stack = program.stack(thread, &mut memory, buffer, since_sample);
         program.rest(memory.reads);
         if let Ok(stack) = &mut stack {
             let ip = thread.registers.instruction_pointer();
@@ -149,7 +150,7 @@ impl InterpreterReader {
 
 impl Program {
     /// Threads to remember before starting over.
-    const THREADS: usize = 4096;
+    const THREADS: usize = 1024;
     /// So many reads take a millisecond, which is not noticeable.
     const MANY_READS: u32 = 1_000;
     /// How long to rest after more, for each read, in nanoseconds: ten times as long as it takes.
@@ -170,6 +171,7 @@ impl Program {
         &mut self,
         sampled: &SampledThread<'_>,
         memory: &mut Now,
+        buffer: &mut Vec<u8>,
         since_sample: SinceSample<'_>,
     ) -> Result<InterpretedStack, MissingFrames> {
         let start = sampled.registers.stack_pointer();
@@ -190,7 +192,7 @@ impl Program {
             self.prefetches.clear();
         }
         let prefetch = self.prefetches.entry(sampled.tid).or_default();
-        let mut prefetched = prefetch.read(memory, &mut self.prefetched);
+        let mut prefetched = prefetch.read(memory, buffer);
         let stack = (self.interpreter).stack(&mut prefetched, thread, &native, &mut self.cache);
         prefetched.finish();
         let stack = stack.map_err(|unknown| match unknown {
@@ -204,13 +206,16 @@ impl Program {
         };
         let copy = &native;
         let inner = up_to_loop(copy, activation.anchor, since_sample, memory)?;
+        // What was not copied was not compared.
+        let is_compared = inner.len() <= native.bytes.len();
         let has_stood = || match since_sample {
             SinceSample::Stopped => true,
             SinceSample::Preempted(sleep) => sleep.still_preempts(sampled.pid, sampled.tid),
             SinceSample::MayHaveRun => false,
         };
         // A function that has just returned has left nothing that points into its caller.
-        match points_into(&stack.instructions, &registers, &inner) || has_stood() {
+        let points = points_into(&stack.instructions, &registers, &inner);
+        match points && is_compared || has_stood() {
             true => Ok(stack),
             false => Err(MissingFrames::Uncertain),
         }

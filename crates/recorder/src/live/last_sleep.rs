@@ -15,20 +15,12 @@ pub(crate) struct LastSleep {
     began: u64,
     /// Whether the thread got the CPU the moment it woke.
     ran_at_once: bool,
-    class: SchedulingClass,
-}
-
-/// How the kernel chooses when a thread runs, sched(7).
-#[derive(Debug)]
-enum SchedulingClass {
-    /// Before all ordinary threads.
-    RealTime,
-    /// As one of these.
-    Fair {
-        /// Its own; `None` if it cannot be opened.
-        stat: Option<File>,
-        before: SchedStat,
-    },
+    /// Whether the thread goes ahead of all ordinary threads: sched(7).
+    is_real_time: bool,
+    /// How the thread has shared the CPUs; `None` if the file cannot be opened.
+    stat: Option<File>,
+    /// The same when it woke.
+    at_wakeup: Option<SchedStat>,
 }
 
 impl LastSleep {
@@ -36,19 +28,19 @@ impl LastSleep {
     /// that gets the CPU at once: twice as long as in a virtual machine.
     const AT_ONCE: u64 = 300_000;
 
+    /// The longest wait for a CPU, in nanoseconds, of a thread that preempts another when it wakes.
+    /// The kernel takes the time once for both, so that it is 0, or twice with lazy preemption
+    /// (kernel/sched/core.c, `wakeup_preempt`). The next chance is a tick, each 1 to 10 ms.
+    const PREEMPTING: u64 = 2_000;
+
     /// Of the calling thread, which has this priority.
     pub(crate) fn of_this_thread(priority: Priority) -> Self {
-        let class = match priority {
-            Priority::RealTime => SchedulingClass::RealTime,
-            Priority::Nice(_) => SchedulingClass::Fair {
-                stat: Task::this_thread().open(SchedStat::FILE).ok(),
-                before: SchedStat::default(),
-            },
-        };
         Self {
             began: system::monotonic_now(),
             ran_at_once: false,
-            class,
+            is_real_time: priority == Priority::RealTime,
+            stat: Task::this_thread().open(SchedStat::FILE).ok(),
+            at_wakeup: None,
         }
     }
 
@@ -59,7 +51,13 @@ impl LastSleep {
 
     /// It has ended.
     pub(crate) fn end(&mut self) {
-        self.ran_at_once = self.class.ran_at_once();
+        let now = self.stat_now();
+        let last = std::mem::replace(&mut self.at_wakeup, now);
+        self.ran_at_once = self.is_real_time
+            || now.zip(last).is_some_and(|(now, last)| {
+                let waited = now.run_delay.saturating_sub(last.run_delay);
+                now.timeslices == last.timeslices + 1 && waited <= Self::PREEMPTING
+            });
     }
 
     /// Whether the sample woke this thread on its own CPU, where the sampled thread waits until
@@ -77,42 +75,49 @@ impl LastSleep {
     /// Whether a thread whose sample ended this sleep has not run since: another CPU has not taken
     /// it over, and this thread has not left the CPU to it.
     pub(crate) fn still_preempts(&self, pid: Pid, tid: Tid) -> bool {
-        self.class.has_kept_cpu()
+        self.has_kept_cpu()
             && (Task::thread(pid, tid).stat())
-                // A thread of real time may have gone on for a while before it was preempted.
+                // A real-time thread may have gone on for a while before it was preempted.
                 .is_ok_and(|stat| stat.cpu == current_cpu() && stat.has_ordinary_priority())
+    }
+
+    /// Whether the thread has had its CPU since it woke: it may have waited for a lock of the
+    /// sampled process.
+    fn has_kept_cpu(&self) -> bool {
+        let now = self.stat_now().zip(self.at_wakeup);
+        now.is_some_and(|(now, then)| now.timeslices == then.timeslices)
+    }
+
+    fn stat_now(&self) -> Option<SchedStat> {
+        self.stat.as_ref().and_then(SchedStat::read_again)
     }
 }
 
-impl SchedulingClass {
-    /// The longest wait for a CPU, in nanoseconds, of a thread that preempts another when it wakes.
-    /// The kernel takes the time once for both, so that it is 0, or twice with lazy preemption
-    /// (kernel/sched/core.c, `wakeup_preempt`). The next chance is a tick, each 1 to 10 ms.
-    const PREEMPTING: u64 = 2_000;
+#[cfg(test)]
+mod tests {
+    use std::thread;
 
-    /// Whether the thread has got the CPU only once since this was last asked, and the moment it
-    /// woke: the thread before it has not gone on.
-    fn ran_at_once(&mut self) -> bool {
-        let Self::Fair { stat, before } = self else {
-            return true;
+    use super::*;
+
+    /// The calling thread waits for others in each round, and gives up its CPU.
+    #[test]
+    fn a_thread_that_waits_leaves_its_cpu() {
+        let mut sleep = LastSleep::of_this_thread(Priority::RealTime);
+        let mut keeps = || {
+            sleep.end();
+            sleep.has_kept_cpu()
         };
-        let now = stat.as_ref().and_then(SchedStat::read_again);
-        let Some(now) = now else {
-            return false;
-        };
-        let last = std::mem::replace(before, now);
-        let waited = now.run_delay.saturating_sub(last.run_delay);
-        now.timeslices == last.timeslices + 1 && waited <= Self::PREEMPTING
+        while !keeps() {}
+        while sleep.has_kept_cpu() {
+            thread::spawn(thread::yield_now).join().expect("a thread");
+        }
     }
 
-    /// Whether the thread has not been preempted by an ordinary one since `ran_at_once`.
-    fn has_kept_cpu(&self) -> bool {
-        match self {
-            Self::RealTime => true,
-            Self::Fair { stat, before } => {
-                let now = stat.as_ref().and_then(SchedStat::read_again);
-                now.is_some_and(|now| now.timeslices == before.timeslices)
-            }
-        }
+    #[test]
+    fn a_thread_that_runs_elsewhere_is_not_preempted() {
+        let mut sleep = LastSleep::of_this_thread(Priority::RealTime);
+        sleep.end();
+        let nobody = i32::MAX;
+        assert!(!sleep.still_preempts(nobody, nobody));
     }
 }

@@ -72,7 +72,7 @@ pub(crate) struct StackTail {
     pub(crate) length: usize,
     /// The mapping that contains the stack.
     pub(crate) mapping: (u64, u64),
-    /// Whether a watcher, or the reader without one, preempted the thread when the sample came, so
+    /// Whether a watcher preempted the thread when the sample came, until it had read the tail, so
     /// that the stack is unchanged.
     pub(crate) is_prompt: bool,
 }

@@ -7,13 +7,12 @@ use std::time::Duration;
 use prof_events::system;
 use prof_perfdata::{Record, RecordFormat, Sample, encode};
 
-use crate::live::last_sleep::LastSleep;
 use crate::live::maps_interpreter;
 use crate::live::readings::{LiveReading, LiveReadings};
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::queue::batch::{Batch, ReaderCounts, TailInBatch};
-use crate::queue::message::{SampledThread, StackCopy, StackTail};
+use crate::queue::batch::{Batch, ReaderCounts};
+use crate::queue::message::{SampledThread, StackCopy};
 use crate::queue::pressure::{CUT_STACK, Pressure};
 use crate::queue::record_queue::FreeSpace;
 use crate::reader::short_threads::PeriodRandomizer;
@@ -30,8 +29,6 @@ pub(super) struct BatchFiller<'a> {
     pub(super) summary: PassSummary,
     /// Whether watchers read samples, and may not have come to the newest yet.
     pub(super) races_watchers: bool,
-    /// `None` if samples do not wake this thread, but watchers.
-    pub(super) last_sleep: Option<&'a LastSleep>,
 }
 
 impl BatchFiller<'_> {
@@ -129,12 +126,7 @@ impl BatchFiller<'_> {
                     });
                     self.live.reuse(bytes);
                 }
-                None => {
-                    let sleep = self.last_sleep.filter(|it| it.ended_by(sample));
-                    let still_preempts =
-                        || sleep.is_some_and(|it| it.still_preempts(copy.pid, copy.tid));
-                    read_tail(tail_reader, &copy, still_preempts, batch);
-                }
+                None => read_tail(tail_reader, &copy, batch),
             }
             self.summary.full_copies |= tail_reader.refused() == refused;
         }
@@ -142,20 +134,10 @@ impl BatchFiller<'_> {
 }
 
 /// Adds the tail of the last sample's stack.
-fn read_tail(
-    tail_reader: &mut TailReader,
-    stack: &StackCopy,
-    has_stood: impl Fn() -> bool,
-    batch: &mut Batch,
-) {
-    let prompt = |tail| StackTail {
-        is_prompt: has_stood(),
-        ..tail
-    };
-    if let Some(TailInBatch { tail, at }) = tail_reader.read_in_pass(stack) {
-        let tail = prompt(tail);
-        batch.share_tail(TailInBatch { tail, at });
-    } else if let Some(read) = batch.push_tail(|bytes| tail_reader.read(stack, bytes).map(prompt)) {
+fn read_tail(tail_reader: &mut TailReader, stack: &StackCopy, batch: &mut Batch) {
+    if let Some(read) = tail_reader.read_in_pass(stack) {
+        batch.share_tail(read);
+    } else if let Some(read) = batch.push_tail(|bytes| tail_reader.read(stack, bytes)) {
         tail_reader.share_in_pass(stack.pid, read);
     }
 }

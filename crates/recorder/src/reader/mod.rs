@@ -22,7 +22,6 @@ use crate::error::Error;
 use crate::lifecycle::launch;
 use crate::lifecycle::{RecordingControl, Running};
 use crate::live::interpreted::{InterpreterReader, SinceSample};
-use crate::live::last_sleep::LastSleep;
 use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
@@ -172,8 +171,7 @@ impl<'a> Reader<'a> {
         let queue = self.sender.queue;
         let _closing = Closing(queue);
         // Before sampling starts: the rings soon fill up.
-        let priority = system::raise_thread_priority(Ahead::OfThese);
-        self.sleep.last = Some(LastSleep::of_this_thread(priority));
+        system::raise_thread_priority(Ahead::OfThese);
         if schedule.delay != Delay::None {
             self.toggles.push(Message {
                 time: system::monotonic_now(),
@@ -326,7 +324,6 @@ impl<'a> Reader<'a> {
             counts: &mut sender.counts,
             summary: PassSummary::default(),
             races_watchers: sleep.races_watchers,
-            last_sleep: sleep.last.as_ref().filter(|_| !has_watchers),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
         let mut summary = take.summary;

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use prof_events::{Opened, SampleSignal, Wake};
 
-use crate::live::last_sleep::LastSleep;
 use crate::queue::record_queue::RecordQueue;
 use crate::reader::wakeup::{Sleep, SleepReason, WakeupPolicy};
 use crate::reader::watchers::{WatcherDuty, Watchers};
@@ -16,8 +15,6 @@ use crate::summary::Wakeups;
 /// Sleeps as the policy says, and counts the reasons.
 pub(super) struct ReaderSleep {
     pub(super) policy: WakeupPolicy,
-    /// `None` before the first one.
-    pub(super) last: Option<LastSleep>,
     /// Whether watchers read samples, of which the newest may still be in the rings.
     pub(super) races_watchers: bool,
     /// When the reader last woke.
@@ -65,7 +62,6 @@ impl ReaderSleep {
     pub(super) fn new(opened: &Opened, poll_interval: Option<Duration>) -> Self {
         Self {
             policy: WakeupPolicy::new(opened, poll_interval, Instant::now()),
-            last: None,
             races_watchers: false,
             woke: Instant::now(),
             wakeups: Wakeups::default(),
@@ -118,18 +114,12 @@ impl ReaderSleep {
                 forward: signals,
             });
         }
-        if let Some(last) = &mut self.last {
-            last.begin();
-        }
         let wake = source.wait(plan.longest)?;
         if let Some(watchers) = watchers {
             watchers.clear();
         }
         if each {
             thread::sleep(self.policy.gather(self.woke, Instant::now(), watch));
-        }
-        if let Some(last) = &mut self.last {
-            last.end();
         }
         self.woke = Instant::now();
         Ok(wake)

@@ -105,8 +105,8 @@ pub(crate) enum SleepReason {
 }
 
 impl EventRates {
-    /// Enabling and disabling the signal takes two calls for each event: this many times as long
-    /// must pass without a sample.
+    /// Enabling and disabling the signal takes up to four calls for each event: much longer must
+    /// pass without a sample.
     const QUIET_PER_EVENT: Duration = Duration::from_micros(100);
     const QUIET_AFTER: Duration = Duration::from_millis(20);
     /// The least time between wakeups at an unknown rate.

@@ -156,7 +156,7 @@ impl Source {
         }
     }
 
-    /// Says who wakes with each sample.
+    /// Says which threads each sample wakes.
     pub(crate) fn signal_each_overflow(&mut self, to: SampleSignal) -> io::Result<()> {
         match self {
             Self::Rings(sampler) => sampler.signal_each_overflow(to),
