@@ -47,14 +47,14 @@ pub struct Sampler {
     pub(crate) leaves_rings: bool,
 }
 
-/// Who wakes with each sample.
+/// Which threads each sample wakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleSignal {
-    /// Nobody.
+    /// None.
     Off,
-    /// The threads that [watch](Sampler::signal_watches) rings.
+    /// Those that [watch](Sampler::signal_watches) rings.
     Watches,
-    /// They, and the one that [waits](Sampler::wait).
+    /// These, and the one that [waits](Sampler::wait).
     All,
 }
 
@@ -132,9 +132,9 @@ impl Sampler {
         }
     }
 
-    /// Makes each sample wake threads, or only those with which a ring reaches its watermark. The
-    /// former costs the target 2 to 4 µs a sample. All threads that inherit an event share its
-    /// signal: it cannot be enabled for some of them only. From then on, only this thread may call
+    /// Says which threads each sample wakes, besides the samples that fill a ring to its watermark.
+    /// It costs the target 2 to 4 µs a sample. All threads that inherit an event share its signal:
+    /// it cannot be enabled for some of them only. From then on, only this thread may call
     /// [`wait`](Self::wait).
     ///
     /// # Errors
