@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::session::Outcome;
 use crate::target::prof;
@@ -127,7 +128,10 @@ fn cgroup_mounts(kind: &str) -> impl Iterator<Item = PathBuf> {
 
 /// Whether a cgroup can be made there, and has this file.
 fn can_be_made(point: &Path, file: &str) -> bool {
-    let probe = point.join(format!("prof-probe-{}", std::process::id()));
+    /// Several tests may ask at once.
+    static PROBES: AtomicU32 = AtomicU32::new(0);
+    let number = PROBES.fetch_add(1, Ordering::Relaxed);
+    let probe = point.join(format!("prof-probe-{}-{number}", std::process::id()));
     if std::fs::create_dir(&probe).is_err() {
         return false;
     }
