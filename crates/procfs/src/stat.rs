@@ -106,8 +106,8 @@ mod tests {
             let found = stat.as_ref();
             let found = found.map(|stat| (&*stat.name, stat.state.is_runnable()));
             assert_eq!(found, expected, "{line}");
-            // The first of these numbers is in the fourth field.
             assert!(!stat.as_ref().is_some_and(Stat::has_ordinary_priority));
+            // The first of these numbers is in the fourth field.
             let numbers = stat.map(|stat| (stat.faults, stat.size, stat.cpu, stat.policy));
             assert!(numbers.is_none_or(|numbers| numbers == (7 + 9, 20, 6, 1)));
         };
