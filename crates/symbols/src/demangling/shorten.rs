@@ -11,7 +11,8 @@ use std::borrow::Cow;
 /// assert_eq!(shorten("<app::Set<u32> as core::fmt::Debug>::fmt"), "app::Set::fmt");
 /// ```
 pub fn shorten(name: &str) -> Cow<'_, str> {
-    if !name.contains(['<', '(']) {
+    // Names of JavaScript have no arguments.
+    if !name.contains(['<', '(']) || name.starts_with("JS:") {
         return Cow::Borrowed(name);
     }
     let mut shortener = Shortener {
@@ -224,6 +225,10 @@ mod tests {
         check(
             "LazyCompile:*work /srv/app.js:3:5",
             "LazyCompile:*work /srv/app.js:3:5",
+        );
+        check(
+            "JS:(anonymous) /a (b).js:3:5",
+            "JS:(anonymous) /a (b).js:3:5",
         );
         // C++
         check("foo(int, char)", "foo");
