@@ -26,6 +26,7 @@ mod formats_in;
 mod generate;
 mod guide;
 mod inlined_functions;
+mod javascript;
 mod main_thread_ended;
 mod no_permission;
 mod odd_surroundings;

@@ -39,7 +39,7 @@ fn record_node(session: &Session, options: &[&str], script: &str) -> (Outcome, P
 }
 
 /// All of them here. `PROF_NODES` names more than the one in `PATH`, as `PATH` does.
-fn nodes() -> Vec<PathBuf> {
+pub(crate) fn nodes() -> Vec<PathBuf> {
     all("node", "PROF_NODES")
 }
 

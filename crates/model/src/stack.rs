@@ -196,7 +196,7 @@ impl StackEnd {
             Self::NotSeen => "the wait was over before its stack could be read",
             Self::NotUnwound => "not unwound, because prof had to end at once",
             Self::CompatMode => "32-bit code: prof unwinds 64-bit programs only",
-            Self::JitFrame => "code of the Java VM without a frame to follow, or changed since",
+            Self::JitFrame => "run-time code without a frame to follow, or changed since",
             Self::NoFile => "the file of the code is missing, was replaced, or may not be read",
             Self::OtherStack => {
                 "the callers are on another stack (of a signal handler, say) or behind a large \

@@ -212,6 +212,13 @@ impl Task {
         self.root().join(path.strip_prefix("/").unwrap_or(path))
     }
 
+    /// The files that it has open, by their paths as it sees them; none if that may not be known.
+    pub fn open_files(&self) -> impl Iterator<Item = PathBuf> {
+        let entries = fs::read_dir(self.shared_folder().join("fd"));
+        let entries = entries.into_iter().flatten().flatten();
+        entries.filter_map(|entry| fs::read_link(entry.path()).ok())
+    }
+
     /// The program that it runs: a link that can be opened even if the file has been removed.
     pub fn exe(&self) -> PathBuf {
         self.shared_folder().join("exe")

@@ -16,8 +16,8 @@ pub(crate) struct Elf<'d> {
 }
 
 impl<'d> Elf<'d> {
-    /// The most bytes of an interpreter's file. CPython with debug info has 30 MB.
-    const SIZE: u64 = 1 << 27;
+    /// The most bytes of an interpreter's file. Node has 150 MB.
+    const SIZE: u64 = 1 << 29;
     /// Bytes of a symbol's name; the rest is cut.
     const NAME: usize = 64;
 
@@ -70,6 +70,16 @@ pub(crate) struct Segments(Vec<(u64, u64, u64)>);
 impl Segments {
     pub(crate) fn of<'d>(file: &File<'d, Bytes<'d>>) -> Self {
         Self(segments_of(file).collect())
+    }
+
+    /// Where these addresses of the file are in it.
+    pub(crate) fn file_range(&self, range: &Range<u64>) -> Option<Range<u64>> {
+        let contains = |&&(_, length, address): &&(u64, u64, u64)| {
+            (address..address.saturating_add(length)).contains(&range.start)
+        };
+        let &(offset, _, address) = self.0.iter().find(contains)?;
+        let start = offset.checked_add(range.start - address)?;
+        Some(start..start.saturating_add(range.end.saturating_sub(range.start)))
     }
 
     /// What is to be added to the file's own addresses where its bytes from `file_offset` on are

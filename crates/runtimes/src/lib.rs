@@ -18,10 +18,13 @@ pub mod python;
 mod read;
 pub mod ruby;
 mod stack;
+mod synthetic;
 #[cfg(test)]
 mod testing;
+pub mod v8;
 
 pub use interpreter::{Interpreter, InterpreterCache, Language, Library};
 pub use memory::Memory;
 pub use native::{InterpreterThread, NativeStack};
 pub use stack::{Activation, Function, InterpretedFrame, InterpretedStack, Unknown};
+pub use synthetic::SyntheticCode;

@@ -64,6 +64,13 @@ impl<'a> Frames<'a> {
         self.buffer.len() - self.base + self.elided as usize
     }
 
+    /// Replaces the innermost frame.
+    pub(crate) fn replace_first(&mut self, address: u64) {
+        if let Some(slot) = self.buffer.get_mut(self.base) {
+            *slot = address;
+        }
+    }
+
     /// Replaces the frame that was pushed last.
     pub(crate) fn replace_last(&mut self, address: u64) {
         let inner = self.base + self.limit / 2;

@@ -39,6 +39,7 @@ mod engine;
 mod entry;
 mod frame;
 mod frames;
+mod functions;
 mod heuristics;
 mod memory;
 mod module;
@@ -52,6 +53,8 @@ pub use arch::Architecture;
 pub use engine::{FrameEngine, Framehop};
 pub use entry::Entry;
 pub use memory::stack::OVERLAP;
-pub use memory::target::{JitCode, JitFrames, Memory, NoMemory, StackDump, Target, UserState};
+pub use memory::target::{
+    FrameWords, JitCode, JitFrames, Memory, NoMemory, StackDump, Target, UserState,
+};
 pub use module::files::{LocalFiles, ModuleFiles};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

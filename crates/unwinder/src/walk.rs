@@ -7,6 +7,7 @@ use prof_model::StackEnd;
 use crate::code::ProcessCode;
 use crate::frame::{Caller, Evidence, Frame};
 use crate::frames::Frames;
+use crate::functions::{represent_caller, represent_sampled};
 use crate::heuristics::kernel_chain::rest_of_chain;
 use crate::heuristics::{guess, outside_code, without_cfi};
 use crate::memory::stack::Stack;
@@ -46,6 +47,7 @@ pub(crate) fn walk<'w>(
     let (mut frame, mut evidence) = (*sampled, Evidence::default());
     let mut descents = 0;
     frames.push(frame.program_counter());
+    let has_functions = stack.has_functions();
     for _ in 0..STEPS {
         if let Some(found) = fast::advance(&mut frame, code, stack, frames) {
             evidence = found;
@@ -77,6 +79,12 @@ pub(crate) fn walk<'w>(
             frames.push(frame.lookup_address());
         }
         frames.count_remote(evidence.from_live);
+        if has_functions {
+            if frames.count() == 2 {
+                represent_sampled(sampled, &frame, code, stack, frames);
+            }
+            represent_caller(&frame, code, stack, frames);
+        }
     }
     StackEnd::FrameLimit
 }

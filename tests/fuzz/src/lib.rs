@@ -51,6 +51,7 @@ targets! {
     tables::tables,
     unwind::unwind,
     profiles::unwound,
+    runtimes::v8,
 }
 
 /// A directory in memory, for code that reads only files.

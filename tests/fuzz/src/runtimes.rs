@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use prof_runtimes::hotspot::HotSpot;
+use prof_runtimes::v8::{CodePlace, FileCode, FrameWords, V8};
 use prof_runtimes::{
     InterpretedStack, Interpreter, InterpreterCache, InterpreterThread, Language, Memory,
-    NativeStack, php, python, ruby,
+    NativeStack, SyntheticCode, php, python, ruby,
 };
 
 /// The address of the first byte.
@@ -157,4 +158,66 @@ pub fn hotspot(bytes: &[u8]) {
         machine.move_replacing(&mut [address]);
     }
     machine.write_perf_map(&mut String::new());
+}
+
+/// Any bytes as the heap of V8, with the words of a frame at their start, over and over.
+pub fn v8(bytes: &[u8]) {
+    /// Those of Node 20 that matter; the other constants are offsets of 16.
+    const CONSTANTS: [(&str, i32); 22] = [
+        ("TaggedSize", 8),
+        ("SmiShiftSize", 31),
+        ("off_fp_context", -8),
+        ("off_fp_function", -16),
+        ("off_fp_bytecode_array", -32),
+        ("class_Map__instance_type__uint16_t", 12),
+        ("type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE", 262),
+        ("type_ScopeInfo__SCOPE_INFO_TYPE", 261),
+        ("type_Script__SCRIPT_TYPE", 167),
+        ("type_BytecodeArray__BYTECODE_ARRAY_TYPE", 191),
+        ("type_Code__CODE_TYPE", 245),
+        ("type_InstructionStream__INSTRUCTION_STREAM_TYPE", 252),
+        ("class_FixedArray__data__uintptr_t", 16),
+        ("FirstNonstringType", 128),
+        ("scopeinfo_idx_ncontextlocals", 2),
+        ("scopeinfo_idx_first_vars", 3),
+        ("class_JSFunction__shared__", 24),
+        ("class_SharedFunctionInfo__script__", 32),
+        ("class_Script__source__", 8),
+        ("class_String__length__", 12),
+        ("class_ConsString__second__", 24),
+        ("class_SlicedString__offset__", 24),
+    ];
+    const FIELDS: [&str; 8] = [
+        "class_InstructionStream__instruction_start__",
+        "class_SharedFunctionInfo__name_or_scope_info__",
+        "class_Script__name__",
+        "class_SeqOneByteString__chars__",
+        "class_ConsString__first__",
+        "class_SlicedString__parent__",
+        "class_ThinString__actual__",
+        "class_ExternalString__resource__",
+    ];
+    if bytes.is_empty() {
+        return;
+    }
+    let fields = FIELDS.into_iter().map(|name| (name, 16));
+    let constants = CONSTANTS.into_iter().chain(fields);
+    let constants = constants.map(|(name, value)| (name.to_owned(), value));
+    let mut engine = V8::new(&constants.collect(), FileCode::default()).expect("all constants");
+    let mut memory = Image(bytes);
+    let mut addresses = Vec::new();
+    for (now, frame) in bytes.chunks_exact(32).take(4).enumerate() {
+        let mut words = FrameWords::default();
+        for (word, bytes) in words.iter_mut().zip(frame.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+        }
+        let now = now as u64 * 300_000_000;
+        for code in [CodePlace::RunTime(words[0]), CodePlace::InFile(BASE)] {
+            addresses.extend(engine.function(&mut memory, code, Some(&words), now));
+        }
+    }
+    let mut map = String::new();
+    engine.write_perf_map(&mut map);
+    assert!(addresses.is_empty() || map.lines().count() > 0);
+    assert!(addresses.into_iter().all(SyntheticCode::contains));
 }

@@ -145,4 +145,5 @@ short! {
     tables
     unwind
     unwound
+    v8
 }

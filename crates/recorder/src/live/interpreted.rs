@@ -56,6 +56,7 @@ pub(crate) enum SinceSample<'a> {
 
 /// The memory of a process as it is now.
 pub(crate) struct Now {
+    pid: Pid,
     live: LiveMemory,
     /// How often it was read.
     reads: u32,
@@ -65,13 +66,21 @@ impl Now {
     /// Of a process, of which `tid` is a thread.
     pub(crate) fn of(pid: Pid, tid: Tid) -> Option<Self> {
         let live = LiveMemory::of(pid, tid)?;
-        Some(Self { live, reads: 0 })
+        Some(Self {
+            pid,
+            live,
+            reads: 0,
+        })
     }
 
     /// Of the process of a sample.
     pub(crate) fn of_target(target: &Target<'_>) -> Option<Self> {
         let living = target.process.threads().next();
         Self::of(target.pid, living.unwrap_or(target.pid))
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct Session {
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     interpreted: InterpretedFrames,
-    /// The records of [`SyntheticCode`](prof_runtimes::hotspot::SyntheticCode) that are still to be
+    /// The records of [`SyntheticCode`](prof_runtimes::SyntheticCode) that are still to be
     /// written.
     synthetic_maps: Vec<u8>,
     mappings: KnownMappings,

@@ -22,8 +22,8 @@ pub(crate) struct RuntimeFinder<L, R> {
 pub(crate) struct RuntimeKind<L, R> {
     /// Whether a file of this name may hold one.
     pub(crate) is_named: fn(&str) -> bool,
-    /// Reads such a file.
-    pub(crate) read: fn(File) -> Option<L>,
+    /// Reads such a file, of this name.
+    pub(crate) read: fn(File, &str) -> Option<L>,
     /// The runtime of a process that has mapped the file, from this offset on, at this address.
     pub(crate) at: fn(&L, u64, u64, &mut Now) -> Option<R>,
     /// Whether it stays as it is, whatever its process maps.
@@ -36,6 +36,8 @@ struct ProcessRuntime<R> {
     generation: u64,
     version: u64,
     runtime: Option<R>,
+    /// The module of its file.
+    module: Option<ModuleId>,
 }
 
 impl<L, R> RuntimeFinder<L, R> {
@@ -47,9 +49,10 @@ impl<L, R> RuntimeFinder<L, R> {
         }
     }
 
-    /// The runtime of a process, if it was found.
-    pub(crate) fn get(&mut self, pid: Pid) -> Option<&mut R> {
-        self.processes.get_mut(&pid)?.runtime.as_mut()
+    /// The runtime of a process, if it was found, and the module of its file.
+    pub(crate) fn get(&mut self, pid: Pid) -> Option<(&mut R, ModuleId)> {
+        let known = self.processes.get_mut(&pid)?;
+        Some((known.runtime.as_mut()?, known.module?))
     }
 
     /// Looks for the runtime of a process, unless it is known; returns whether it has looked.
@@ -62,22 +65,25 @@ impl<L, R> RuntimeFinder<L, R> {
             return false;
         }
         let mut mappings = target.process.space().iter();
-        let runtime = mappings.find_map(|mapping| {
+        let found = mappings.find_map(|mapping| {
             let module = &target.modules[mapping.module];
             let name = module.path.file_name()?.to_str()?;
             (mapping.executable && (self.kind.is_named)(name)).then_some(())?;
             let library = self.libraries.entry(mapping.module).or_insert_with(|| {
                 let file = open_mapped(target.pid, module, mapping);
-                file.ok().and_then(self.kind.read)
+                file.ok().and_then(|file| (self.kind.read)(file, name))
             });
             let mut memory = Now::of_target(target)?;
             let (start, file_offset) = (mapping.start.0, mapping.file_offset.0);
-            (self.kind.at)(library.as_ref()?, start, file_offset, &mut memory)
+            let runtime = (self.kind.at)(library.as_ref()?, start, file_offset, &mut memory)?;
+            Some((runtime, mapping.module))
         });
+        let (runtime, module) = found.unzip();
         let known = ProcessRuntime {
             generation,
             version,
             runtime,
+            module,
         };
         self.processes.insert(target.pid, known);
         true

@@ -3,7 +3,7 @@
 use prof_events::Weight;
 use prof_model::{AbsoluteAddress, AmbiguousThread, Mapping, MissingFrames, StackEnd, StackNote};
 use prof_perfdata::{Mmap, Record, Sample, WriteError, encode};
-use prof_runtimes::hotspot::SyntheticCode;
+use prof_runtimes::SyntheticCode;
 use prof_unwinder::Target;
 
 use super::Session;
@@ -159,7 +159,7 @@ impl Session {
         Some(added)
     }
 
-    /// Maps the addresses that represent code of a Java VM, unless its process has them.
+    /// Maps the addresses that represent functions of a runtime, unless the process has them.
     fn map_synthetic_code(&mut self, sample: &Sample<'_>) {
         let Some((target, attr)) = (self.mappings.target(sample.pid)).zip(self.events.first_attr())
         else {

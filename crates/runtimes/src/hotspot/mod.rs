@@ -28,7 +28,6 @@ mod vm;
 
 pub use blob::{Code, Frames};
 pub use library::Library;
-pub use names::SyntheticCode;
 pub use vm::HotSpot;
 
 #[cfg(test)]

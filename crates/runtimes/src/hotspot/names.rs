@@ -2,12 +2,12 @@
 //! interpreted ones in the same style.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 use std::ops::Range;
 
 use super::layout::HotspotLayout;
 use super::symbols::{MethodSymbols, blob_name};
 use crate::Memory;
+use crate::synthetic::{Line, SyntheticAddresses};
 
 /// Code and methods come and go: they are read again after this time, in nanoseconds.
 pub(super) const LASTS: u64 = 1_000_000_000;
@@ -34,8 +34,7 @@ pub(super) struct CodeNames {
     interpreted: HashMap<u64, InterpretedMethod>,
     /// Code that was replaced, and interpreted methods.
     lines: Vec<Line>,
-    /// How much of the [synthetic addresses](SyntheticCode) is used.
-    used: u64,
+    addresses: SyntheticAddresses,
     /// The memory for names.
     bytes: usize,
     /// Whether that was too much: nothing has a name then, so nothing has a wrong one.
@@ -59,14 +58,6 @@ struct InterpretedMethod {
     address: Option<u64>,
     /// When it was last read.
     read_at: u64,
-}
-
-/// Recorded addresses with their name.
-#[derive(Clone, Debug)]
-struct Line {
-    start: u64,
-    size: u64,
-    name: String,
 }
 
 impl CodeNames {
@@ -148,18 +139,15 @@ impl CodeNames {
         address
     }
 
-    /// Reserves addresses for an interpreted method of this name; returns one within them, so that
-    /// those beside it, which some readers look up for callers, have the name, too.
+    /// Reserves addresses for an interpreted method of this name; returns one of them.
     fn add_interpreted(&mut self, name: Option<String>) -> Option<u64> {
-        const SIZE: u64 = 16;
         let length = name.as_ref().map_or(0, String::len);
         if !self.has_room(size_of::<InterpretedMethod>() + size_of::<Line>() + length) {
             return None;
         }
-        let (start, name) = (self.reserve(SIZE), name?);
-        let size = SIZE;
-        self.lines.push(Line { start, size, name });
-        Some(start + SIZE / 2)
+        let (address, line) = self.addresses.add_function(name?);
+        self.lines.push(line);
+        Some(address)
     }
 
     /// Whether there is memory for this many bytes more; if not, forgets all names.
@@ -189,41 +177,30 @@ impl CodeNames {
 
     /// What leads from this range to addresses of its own.
     fn shift(&mut self, range: &Range<u64>) -> u64 {
-        let start = self.reserve(range.end - range.start);
+        let start = self.addresses.reserve(range.end - range.start);
         start.wrapping_sub(range.start)
     }
 
-    /// The start of so many synthetic addresses that nothing else has.
-    fn reserve(&mut self, size: u64) -> u64 {
-        let start = SyntheticCode::START + self.used % SyntheticCode::LENGTH;
-        self.used = self.used.saturating_add(size);
-        start
-    }
-
-    /// Replaces the addresses of code that takes the place of other code; returns whether there are
-    /// any synthetic addresses now.
-    pub(super) fn move_replacing(&self, addresses: &mut [u64]) -> bool {
-        if self.used == 0 {
-            return false;
+    /// Replaces the addresses of code that takes the place of other code.
+    pub(super) fn move_replacing(&self, addresses: &mut [u64]) {
+        if !self.addresses.are_used() {
+            return;
         }
-        for address in &mut *addresses {
+        for address in addresses {
             let before = self.known.range(..=*address).next_back();
             let code = before.filter(|(_, code)| *address < code.end);
             if let Some((_, code)) = code {
                 *address = address.wrapping_add(code.shift);
             }
         }
-        let mut addresses = addresses.iter();
-        addresses.any(|address| address.wrapping_sub(SyntheticCode::START) < SyntheticCode::LENGTH)
     }
 
     /// Adds the names to a perf map: a line for each piece of code.
     pub(super) fn write(&self, map: &mut String) {
         let known = self.known.iter().map(|(&start, code)| code.line(start));
         let lines = self.lines.iter().cloned().chain(known);
-        for Line { start, size, name } in lines.filter(|line| !line.name.is_empty()) {
-            // Writing to a string does not fail.
-            let _ = writeln!(map, "{start:x} {size:x} {name}");
+        for line in lines.filter(|line| !line.name.is_empty()) {
+            line.write(map);
         }
     }
 }
@@ -236,16 +213,4 @@ impl NamedCode {
             name: self.name.clone(),
         }
     }
-}
-
-/// The addresses in recordings of code that takes the place of other code, and of interpreted
-/// methods.
-#[derive(Debug)]
-pub struct SyntheticCode;
-
-impl SyntheticCode {
-    /// Above Python's functions.
-    pub const START: u64 = 1 << 57;
-    /// How many there are.
-    pub const LENGTH: u64 = 1 << 40;
 }

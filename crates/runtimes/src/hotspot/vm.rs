@@ -115,16 +115,16 @@ impl HotSpot {
         Some(bytecodes)
     }
 
-    /// The [address](super::SyntheticCode) that represents an interpreted method in recordings, at
+    /// The [address](crate::SyntheticCode) that represents an interpreted method in recordings, at
     /// a time in nanoseconds; `None` if it has no name.
     pub fn interpreted(&mut self, memory: &mut impl Memory, method: u64, now: u64) -> Option<u64> {
         self.names.interpreted(&self.layout, memory, method, now)
     }
 
     /// Replaces the addresses of code that takes the place of other code by those that
-    /// [represent it](super::SyntheticCode); returns whether there are any such addresses.
-    pub fn move_replacing(&self, addresses: &mut [u64]) -> bool {
-        self.names.move_replacing(addresses)
+    /// [represent it](crate::SyntheticCode).
+    pub fn move_replacing(&self, addresses: &mut [u64]) {
+        self.names.move_replacing(addresses);
     }
 
     /// Adds the names of the code and of the interpreted methods that were seen to a perf map:

@@ -116,6 +116,14 @@ impl Architecture {
         }
     }
 
+    /// The rule at `target` in code that keeps frame pointers; `code`: `None` at a call.
+    pub(crate) fn by_frame_record(self, code: Option<Code<'_>>, at: u64) -> Option<CompactRule> {
+        match self {
+            Self::X86_64 => x86_64::by_frame_record(code, at),
+            Self::Aarch64 => None,
+        }
+    }
+
     /// The rule at `target` if the code leads straight from there to its function's return.
     pub(crate) fn epilogue(self, code: Code<'_>, target: u64) -> Option<CompactRule> {
         match self {

@@ -127,7 +127,9 @@ pub(super) fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, St
             Some(JitFrames::HotSpotInterpreter) => {
                 stored_stack_pointer(step, link) == Ok(stack_pointer)
             }
-            Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => true,
+            Some(
+                JitFrames::Fixed { .. } | JitFrames::Unknown | JitFrames::V8 | JitFrames::V8Builtin,
+            ) => true,
             None
             | Some(JitFrames::None | JitFrames::Stub { .. } | JitFrames::HotSpotContinuation) => {
                 false

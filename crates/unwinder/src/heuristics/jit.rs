@@ -1,19 +1,21 @@
 //! Steps from run-time code, by the runtime's own structures.
 //!
 //! ```text
-//!   compiled: frames of one size       interpreted (HotSpot): hotspot_interpreter.rs
-//!     │ return address
-//!     │ caller's rbp
-//!     │ ...
+//!   HotSpot, compiled: one size        V8: a frame record
+//!     │ return address                   │ return address
+//!     │ caller's rbp                     │ caller's rbp   <── rbp
+//!     │ ...                              │ context, or the kind of frame
 //!     └ rsp, the size below
 //! ```
-//! Compiled code uses rbp for other purposes: it is known only through the frames of all callees.
-//! Anything that does not fit has its own reason: frame pointers would mislead here.
+//! HotSpot's interpreter is in hotspot_interpreter.rs. Its compiled code uses rbp for other
+//! purposes: it is known only through the frames of all callees. Anything that does not fit has its
+//! own reason: frame pointers would mislead here.
 
 use prof_model::StackEnd;
 
 use crate::code::patterns::is_return_address;
 use crate::frame::Caller;
+use crate::heuristics::FRAME;
 use crate::heuristics::hotspot_interpreter::{enter_interpreter, has_method, leave_interpreter};
 use crate::memory::target::{JitCode, JitFrames};
 use crate::module::code_mapping::{CodeAddress, CodeMapping};
@@ -23,19 +25,26 @@ use crate::step::Step;
 use crate::step::apply::apply;
 use crate::step::lookup::cache_key;
 
-/// A step from run-time code; `None` if there is no runtime with code there.
+/// A step from code that a runtime describes; `None` if there is none.
 pub(super) fn leave_jit_code(
     step: &mut Step<'_, '_>,
     place: &CodeMapping,
 ) -> Option<Result<Caller, StackEnd>> {
-    if place.has_tables {
+    let address = step.frame.lookup_address();
+    if place.has_tables && !step.stack.is_builtin(address) {
         return None;
     }
-    let code = step.stack.jit_code(step.frame.lookup_address())?;
+    let code = step.stack.jit_code(address)?;
     let registers = match code.frames {
         JitFrames::None => Err(StackEnd::JitFrame),
         JitFrames::HotSpotContinuation => Err(StackEnd::OnJavaHeap),
         JitFrames::HotSpotInterpreter => leave_interpreter(step),
+        JitFrames::V8Builtin if step.frame.interrupted => return None,
+        JitFrames::V8 | JitFrames::V8Builtin => match has_v8_frame(step) {
+            Ok(false) => return None,
+            Ok(true) => leave_v8_code(step, &code),
+            Err(end) => Err(end),
+        },
         JitFrames::Fixed { size, complete } => leave_compiled(step, place, &code, (size, complete)),
         JitFrames::Stub {
             size,
@@ -58,6 +67,31 @@ pub(super) fn leave_jit_code(
         StackEnd::UnreadableMemory => StackEnd::JitFrame,
         end => end,
     }))
+}
+
+/// Whether the frame pointer points to a frame of V8's: to a context, or to the kind of frame.
+fn has_v8_frame(step: &mut Step<'_, '_>) -> Result<bool, StackEnd> {
+    /// Kinds are small even numbers.
+    const KINDS: u64 = 256;
+    const CONTEXT: u64 = 0b01;
+    let pointer = step.frame.registers.get(step.frame.layout.frame_pointer);
+    let top = step.frame.stack_pointer();
+    let Some(pointer) = pointer.filter(|pointer| pointer.wrapping_sub(top) <= FRAME) else {
+        return Ok(false);
+    };
+    let word = step.read(pointer.wrapping_sub(8))?;
+    Ok(word & 0b11 == CONTEXT || word < KINDS && word % 2 == 0)
+}
+
+/// The caller's registers by the frame record, if it is there.
+fn leave_v8_code(step: &mut Step<'_, '_>, code: &JitCode) -> Result<Registers, StackEnd> {
+    let architecture = step.code.architecture();
+    let at = step.frame.program_counter();
+    let rule = match step.frame.interrupted {
+        true => architecture.by_frame_record(Some(&mut reader(step, code)), at),
+        false => architecture.by_frame_record(None, at),
+    };
+    apply_alone(step, rule)
 }
 
 /// The caller's registers by the size of the frame.
@@ -144,7 +178,9 @@ fn made_call(step: &mut Step<'_, '_>, caller: &Caller) -> bool {
             let pointer = caller.frame.registers.get(step.frame.layout.frame_pointer);
             pointer.is_some_and(|pointer| has_method(step, pointer))
         }
-        Some(JitFrames::Fixed { .. } | JitFrames::Unknown) => {
+        Some(
+            JitFrames::Fixed { .. } | JitFrames::Unknown | JitFrames::V8 | JitFrames::V8Builtin,
+        ) => {
             let mut bytes = [0; 16];
             let start = target.wrapping_sub(8);
             let is_read = step.stack.read_elsewhere(start, &mut bytes) == bytes.len();

@@ -35,6 +35,9 @@ pub(crate) fn guess(
     place: &CodeMapping,
     rule: &Rule,
 ) -> Result<Caller, StackEnd> {
+    if let Some(caller) = leave_jit_code(step, place) {
+        return caller;
+    }
     let mut unreadable = None;
     match rule {
         Rule::SignalReturn => return leave_signal_handler(step),
@@ -53,9 +56,6 @@ pub(crate) fn guess(
     }
     if is_thread_start(step, place) {
         return Err(StackEnd::Root);
-    }
-    if let Some(caller) = leave_jit_code(step, place) {
-        return caller;
     }
     if let Some(caller) = leave_trampoline(step, place) {
         return Ok(caller);

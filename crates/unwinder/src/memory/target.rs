@@ -142,6 +142,34 @@ pub trait Memory {
         None
     }
 
+    /// Whether a runtime of the process names functions by their frames, so that
+    /// [`function`](Self::function) is to be called.
+    fn has_functions(&self) -> bool {
+        false
+    }
+
+    /// Whether a runtime describes this code, which is in a file, as it does
+    /// [run-time code](Self::jit_code).
+    fn is_builtin(&self, address: u64) -> bool {
+        let _ = address;
+        false
+    }
+
+    /// Whether this code, which is in a file, can be that of an interpreter whose frames have
+    /// functions.
+    fn may_interpret_at(&self, address: u64) -> bool {
+        let _ = address;
+        false
+    }
+
+    /// The address that represents the function of a frame in the call chain, given the address of
+    /// its code, which is in a file or was compiled at run time, and the words below its frame
+    /// pointer, if the frame is complete. `None`: the code's address does.
+    fn function(&mut self, address: u64, in_file: bool, words: Option<&FrameWords>) -> Option<u64> {
+        let _ = (address, in_file, words);
+        None
+    }
+
     /// The walk continues on another stack, or at the other end of a large frame, in live memory.
     /// `overlap` is the part of the dump that led there, and is unchanged; but it may be the same
     /// whenever that code runs.
@@ -161,6 +189,9 @@ pub trait Memory {
         None
     }
 }
+
+/// The words below the frame pointer of a frame, the nearest first.
+pub type FrameWords = [u64; 4];
 
 /// Run-time code without unwind tables, as its runtime describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,6 +220,11 @@ pub enum JitFrames {
         /// Whether the code itself pushes the return address: others jump to it.
         pushes_return_address: bool,
     },
+    /// Those of V8: with a record of the return address and the caller's frame pointer, to which
+    /// the frame pointer points.
+    V8,
+    /// As those of V8, but only where the code has made a call.
+    V8Builtin,
     /// Frames of HotSpot's interpreter.
     HotSpotInterpreter,
     /// Those of HotSpot's code that brings the callers in a virtual thread back from the heap.

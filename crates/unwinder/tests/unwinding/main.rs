@@ -11,4 +11,5 @@ mod outermost;
 mod perf_script;
 #[path = "../support/mod.rs"]
 mod support;
+mod v8;
 mod whole_stacks;

@@ -52,7 +52,7 @@ impl InterpretedFrames {
         Self {
             interpreters: RuntimeFinder::new(RuntimeKind {
                 is_named: Library::is_named,
-                read: Library::read,
+                read: |file, _| Library::read(file),
                 at: |library, start, offset, memory| {
                     library.at(start, offset, memory).map(Arc::new)
                 },
@@ -215,7 +215,7 @@ impl InterpretedFrames {
     /// The interpreter of a process, if it has one.
     fn interpreter(&mut self, target: &Target<'_>) -> Option<Arc<Interpreter>> {
         let has_looked = self.interpreters.find(target);
-        let interpreter = self.interpreters.get(target.pid).cloned();
+        let interpreter = self.interpreters.get(target.pid).map(|it| Arc::clone(it.0));
         if has_looked {
             let readable = interpreter.clone().filter(|it| it.is_readable());
             self.readings.learn(target.pid, readable);

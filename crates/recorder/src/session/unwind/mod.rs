@@ -1,7 +1,7 @@
 //! One sample's call chain: the kernel's part unchanged, the user's unwound.
 
 mod deep_threads;
-mod java;
+mod jit_runtimes;
 mod module_files;
 mod sample_memory;
 mod stack_snapshot;
@@ -11,12 +11,13 @@ use std::collections::HashMap;
 
 use prof_model::{MissingMemory, Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
+use prof_runtimes::SyntheticCode;
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
 use crate::queue::message::StackTail;
 use crate::session::mappings::KnownMappings;
 use crate::session::unwind::deep_threads::{DeepThread, DeepThreads};
-use crate::session::unwind::java::{JavaMachine, JavaMachines, JavaNames, java_machines};
+use crate::session::unwind::jit_runtimes::{JitNames, JitRuntime, JitRuntimes, jit_runtimes};
 use crate::session::unwind::module_files::LiveFiles;
 use crate::session::unwind::sample_memory::SampleMemory;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
@@ -35,8 +36,8 @@ pub(crate) struct ChainBuilder {
 struct UserUnwinder {
     unwinder: Unwinder,
     threads: DeepThreads,
-    java: JavaMachines,
-    java_names: JavaNames,
+    runtimes: JitRuntimes,
+    jit_names: JitNames,
     /// The kernel's own chain of the sample's user stack.
     kernel_callchain: Vec<u64>,
     /// What could not be read of the last stack.
@@ -91,8 +92,8 @@ impl ChainBuilder {
                     Some(_) => 0,
                     None => DeepThreads::USUAL_BYTES,
                 }),
-                java: java_machines(),
-                java_names: JavaNames::default(),
+                runtimes: jit_runtimes(),
+                jit_names: JitNames::default(),
                 kernel_callchain: Vec::new(),
                 missing: MissingMemory::NONE,
             },
@@ -109,16 +110,16 @@ impl ChainBuilder {
 
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
-        if let Some(machine) = self.users.java.take(pid) {
-            self.users.java_names.add(pid, &machine);
+        if let Some(runtime) = self.users.runtimes.take(pid) {
+            self.users.jit_names.add(pid, &runtime);
         }
     }
 
-    /// The names of the code of Java virtual machines, as perf maps.
+    /// The names of the code that runtimes have compiled or interpreted, as perf maps.
     pub(crate) fn take_perf_maps(&mut self) -> HashMap<Pid, String> {
-        let mut names = std::mem::take(&mut self.users.java_names);
-        for (pid, machine) in self.users.java.take_all() {
-            names.add(pid, &machine);
+        let mut names = std::mem::take(&mut self.users.jit_names);
+        for (pid, runtime) in self.users.runtimes.take_all() {
+            names.add(pid, &runtime);
         }
         names.into_maps()
     }
@@ -163,10 +164,14 @@ impl ChainBuilder {
         if chain.last() == Some(&context::USER) {
             chain.pop();
         }
-        let java = self.users.java.get(sample.pid);
+        let runtime = self.users.runtimes.get(sample.pid);
+        if let Some((runtime, _)) = &runtime {
+            runtime.move_replacing(chain);
+        }
+        let is_synthetic = |address: &u64| SyntheticCode::contains(*address);
         ChainOutcome {
             note,
-            has_synthetic_code: java.is_some_and(|it| it.move_replacing(chain)),
+            has_synthetic_code: runtime.is_some() && chain.iter().any(is_synthetic),
             ..unwound
         }
     }
@@ -225,7 +230,7 @@ impl UserUnwinder {
             earlier,
             &self.kernel_callchain,
         )
-        .with_java(JavaMachine::of(&mut self.java, target, stack.time));
+        .with_runtime(JitRuntime::of(&mut self.runtimes, target, stack.time));
         let unwound = (self.unwinder).unwind(
             target,
             &UserState {

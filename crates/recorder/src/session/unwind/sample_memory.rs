@@ -6,10 +6,10 @@ use std::ops::Range;
 use prof_events::LiveMemory;
 use prof_events::tracing::Errno;
 use prof_model::{MissingMemory, Pid, Tid};
-use prof_unwinder::{JitCode, Memory};
+use prof_unwinder::{FrameWords, JitCode, Memory};
 
 use crate::live::stack_tail::TailReader;
-use crate::session::unwind::java::JavaMachine;
+use crate::session::unwind::jit_runtimes::JitRuntime;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
 use crate::session::unwind::tail_change::Departure;
 
@@ -23,7 +23,7 @@ pub(crate) struct SampleMemory<'a> {
     recalled: bool,
     left_dump: Option<DefaultHasher>,
     left_large_frame: bool,
-    java: Option<JavaMachine<'a>>,
+    runtime: Option<JitRuntime<'a>>,
     missing: MissingMemory,
 }
 
@@ -44,14 +44,14 @@ impl<'a> SampleMemory<'a> {
             recalled: false,
             left_dump: None,
             left_large_frame: false,
-            java: None,
+            runtime: None,
             missing: MissingMemory::NONE,
         }
     }
 
-    /// Adds the process's Java virtual machine, if it has one.
-    pub(crate) fn with_java(self, java: Option<JavaMachine<'a>>) -> Self {
-        Self { java, ..self }
+    /// Adds the runtime that compiles code in the process, if it has one.
+    pub(crate) fn with_runtime(self, runtime: Option<JitRuntime<'a>>) -> Self {
+        Self { runtime, ..self }
     }
 
     /// Whether the stack of an earlier sample was used.
@@ -119,15 +119,31 @@ impl Memory for SampleMemory<'_> {
     }
 
     fn jit_code(&mut self, address: u64) -> Option<JitCode> {
-        self.java.as_mut()?.code_at(address)
+        self.runtime.as_mut()?.code_at(address)
     }
 
     fn bytecodes(&mut self, method: u64) -> Option<Range<u64>> {
-        self.java.as_mut()?.bytecodes(method)
+        self.runtime.as_mut()?.bytecodes(method)
     }
 
     fn interpreted_method(&mut self, method: u64) -> Option<u64> {
-        self.java.as_mut()?.interpreted_method(method)
+        self.runtime.as_mut()?.interpreted_method(method)
+    }
+
+    fn has_functions(&self) -> bool {
+        (self.runtime.as_ref()).is_some_and(JitRuntime::has_functions)
+    }
+
+    fn is_builtin(&self, address: u64) -> bool {
+        (self.runtime.as_ref()).is_some_and(|it| it.is_builtin(address))
+    }
+
+    fn may_interpret_at(&self, address: u64) -> bool {
+        (self.runtime.as_ref()).is_some_and(|it| it.may_interpret_at(address))
+    }
+
+    fn function(&mut self, address: u64, in_file: bool, words: Option<&FrameWords>) -> Option<u64> {
+        self.runtime.as_mut()?.function(address, in_file, words)
     }
 
     fn leave_dump(&mut self, overlap: &[u8]) {

@@ -6,9 +6,11 @@
 
 use std::ops::Range;
 
-use super::SIGNAL_RETURN;
+use iced_x86::{Mnemonic, Register};
+
 use super::decode::{Kind, Window, kind};
 use super::state::{Clobbers, State};
+use super::{FRAME_RECORD, RBP, RSP, SIGNAL_RETURN, frame};
 use crate::arch::Code;
 use crate::rule::{CompactRule, Rule};
 
@@ -116,6 +118,56 @@ pub(in crate::arch) fn epilogue(code: Code<'_>, target: u64) -> Option<CompactRu
             Kind::Branch(_) => {}
             Kind::Return => return state.rule(),
             _ => return None,
+        }
+    }
+    None
+}
+
+/// The rule in code that keeps frame pointers: by the frame record, unless the code goes straight
+/// from `target` to where it creates the record, or to the return after it has removed it. `code`:
+/// `None` at a call.
+pub(in crate::arch) fn by_frame_record(code: Option<Code<'_>>, target: u64) -> Option<CompactRule> {
+    match code {
+        Some(code) => without_record(code, target).unwrap_or_else(record_rule),
+        None => record_rule(),
+    }
+}
+
+fn record_rule() -> Option<CompactRule> {
+    frame(RBP, FRAME_RECORD)
+}
+
+/// The rule at `target` if there is no frame record; `None` within: it is unknown.
+fn without_record(code: Code<'_>, target: u64) -> Option<Option<CompactRule>> {
+    const LONGEST: usize = 8;
+    let at_start = CompactRule {
+        cfa_register: RSP,
+        cfa_offset: 8,
+        return_address: Some(-1),
+        ..CompactRule::default()
+    };
+    let (mut window, mut at, mut pushes) = (Window::default(), target, false);
+    for _ in 0..LONGEST {
+        let instruction = window.decode(code, at)?;
+        at = instruction.next_ip();
+        match kind(&instruction) {
+            Kind::Return => return Some(epilogue(code, target)),
+            Kind::Next | Kind::Branch(_) => {}
+            _ => return None,
+        }
+        let operands = (instruction.op0_register(), instruction.op1_register());
+        match (instruction.mnemonic(), operands) {
+            (Mnemonic::Push, (Register::RBP, _)) => pushes = true,
+            (Mnemonic::Mov, (Register::RBP, Register::RSP)) => {
+                return Some(match pushes {
+                    true => Some(at_start),
+                    false => frame(RSP, FRAME_RECORD),
+                });
+            }
+            (Mnemonic::Leave, _)
+            | (Mnemonic::Pop, (Register::RBP, _))
+            | (Mnemonic::Mov, (Register::RSP, Register::RBP)) => return None,
+            _ => {}
         }
     }
     None

@@ -14,7 +14,8 @@ use super::{Architecture, Called, Code, NONE, ReadWord, RegisterLayout};
 use crate::registers::Registers;
 use crate::rule::CompactRule;
 pub(super) use analysis::{
-    analyze, analyze_from_entry, epilogue, follow_to, has_frame_pointer, is_go_entry, jumps_out,
+    analyze, analyze_from_entry, by_frame_record, epilogue, follow_to, has_frame_pointer,
+    is_go_entry, jumps_out,
 };
 use decode::{Kind, decode, kind};
 pub(super) use entry::entry;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use prof_model::StackEnd;
 
-use crate::memory::target::{JitCode, Memory, StackDump, word};
+use crate::memory::target::{FrameWords, JitCode, Memory, StackDump, word};
 
 /// How many bytes of dump and block are compared: blocks that are read earlier must begin with this
 /// many bytes of the dump, too.
@@ -164,6 +164,41 @@ impl<'a> Stack<'a> {
     /// See [`Memory::interpreted_method`].
     pub(crate) fn interpreted_method(&mut self, method: u64) -> Option<u64> {
         self.memory.interpreted_method(method)
+    }
+
+    /// See [`Memory::has_functions`].
+    pub(crate) fn has_functions(&self) -> bool {
+        self.memory.has_functions()
+    }
+
+    /// See [`Memory::is_builtin`].
+    pub(crate) fn is_builtin(&self, address: u64) -> bool {
+        self.memory.is_builtin(address)
+    }
+
+    /// See [`Memory::may_interpret_at`].
+    pub(crate) fn may_interpret_at(&self, address: u64) -> bool {
+        self.memory.may_interpret_at(address)
+    }
+
+    /// See [`Memory::function`]. `frame_pointer`: of a complete frame.
+    pub(crate) fn function(
+        &mut self,
+        address: u64,
+        in_file: bool,
+        frame_pointer: Option<u64>,
+    ) -> Option<u64> {
+        let words = frame_pointer.and_then(|pointer| self.words_below(pointer));
+        self.memory.function(address, in_file, words.as_ref())
+    }
+
+    /// The words below an address, if they are in memory already.
+    fn words_below(&self, address: u64) -> Option<FrameWords> {
+        let mut words = FrameWords::default();
+        for (word, below) in words.iter_mut().zip((8..).step_by(8)) {
+            *word = self.at_hand(address.wrapping_sub(below))?.value;
+        }
+        Some(words)
     }
 
     /// Why live memory is not used any more, if so.

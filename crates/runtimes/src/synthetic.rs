@@ -1,0 +1,72 @@
+//! Addresses in recordings that represent code without addresses of its own.
+
+use std::fmt::Write;
+
+/// The addresses in recordings of code that takes the place of other code, and of functions that
+/// all run in the same code: above those of all programs.
+#[derive(Debug)]
+pub struct SyntheticCode;
+
+impl SyntheticCode {
+    /// Above Python's functions.
+    pub const START: u64 = 1 << 57;
+    /// How many there are.
+    pub const LENGTH: u64 = 1 << 40;
+
+    /// Whether an address is one of them.
+    pub fn contains(address: u64) -> bool {
+        address.wrapping_sub(Self::START) < Self::LENGTH
+    }
+}
+
+/// Hands out [synthetic addresses](SyntheticCode).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SyntheticAddresses {
+    used: u64,
+}
+
+impl SyntheticAddresses {
+    /// So many addresses for a function.
+    const FUNCTION: u64 = 16;
+
+    /// The start of so many addresses that nothing else has.
+    pub(crate) fn reserve(&mut self, size: u64) -> u64 {
+        let start = SyntheticCode::START + self.used % SyntheticCode::LENGTH;
+        self.used = self.used.saturating_add(size);
+        start
+    }
+
+    /// Whether any were handed out.
+    pub(crate) fn are_used(&self) -> bool {
+        self.used > 0
+    }
+
+    /// Reserves addresses for a function; returns one within them, so that those beside it, which
+    /// some readers look up for callers, have the name, too.
+    pub(crate) fn add_function(&mut self, name: String) -> (u64, Line) {
+        let start = self.reserve(Self::FUNCTION);
+        let line = Line {
+            start,
+            size: Self::FUNCTION,
+            name,
+        };
+        (start + Self::FUNCTION / 2, line)
+    }
+}
+
+/// Recorded addresses with their name: a line of a perf map.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    pub(crate) start: u64,
+    pub(crate) size: u64,
+    pub(crate) name: String,
+}
+
+impl Line {
+    /// Adds it to a perf map.
+    pub(crate) fn write(&self, map: &mut String) {
+        let Self { start, size, name } = self;
+        // Writing to a string does not fail.
+        let _ = writeln!(map, "{start:x} {size:x} {name}");
+    }
+}

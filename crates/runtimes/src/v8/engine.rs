@@ -1,0 +1,279 @@
+//! V8 in a process, and its functions that were seen.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
+use super::code::{CompiledCode, words_of};
+use super::function::SharedInfo;
+use super::layout::Layout;
+use super::object::Object;
+use super::script::Scripts;
+use crate::Memory;
+use crate::read::word;
+use crate::synthetic::{Line, SyntheticAddresses};
+
+/// The words below the frame pointer of a frame, the nearest first.
+pub type FrameWords = [u64; 4];
+
+/// Where the code is that a frame runs.
+#[derive(Clone, Copy, Debug)]
+pub enum CodePlace {
+    /// At this address: it was compiled at run time.
+    RunTime(u64),
+    /// At this offset of the file.
+    InFile(u64),
+}
+
+/// V8 in a process.
+///
+/// The function of optimized code is found by the code. In other frames, the memory of a function
+/// that V8 has moved since the sample may hold another one: it is believed if it has the bytecodes
+/// that the frame has.
+#[derive(Clone, Debug)]
+pub struct V8 {
+    layout: Layout,
+    file_code: FileCode,
+    /// Whether code in the file is the interpreter's, by offsets that were seen, if it has no
+    /// symbols.
+    interprets: FxHashMap<u64, bool>,
+    optimized: CompiledCode,
+    /// The functions of arrays of bytecodes.
+    bytecodes: FxHashMap<u64, Bytecodes>,
+    /// By their `SharedFunctionInfo`.
+    functions: HashMap<Object, Function>,
+    scripts: Scripts,
+    names: Names,
+}
+
+/// Which function has an array of bytecodes.
+#[derive(Clone, Copy, Debug)]
+struct Bytecodes {
+    function: Object,
+    /// When it was last read.
+    read_at: u64,
+}
+
+/// The parts of the file that have V8's own code: V8 may map them twice.
+#[derive(Clone, Debug, Default)]
+pub struct FileCode {
+    /// All of it; none if its symbols are unknown.
+    pub builtins: Vec<Range<u64>>,
+    /// That of the interpreter, in which all functions run that are not compiled; none if its
+    /// symbols are unknown.
+    pub interpreter: Vec<Range<u64>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    info: SharedInfo,
+    /// What represents it; `None` if it has no name.
+    address: Option<u64>,
+    /// When it was last read.
+    read_at: u64,
+}
+
+/// The names of functions, with the addresses that represent them.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    addresses: SyntheticAddresses,
+    known: HashMap<String, u64>,
+    lines: Vec<Line>,
+    bytes: usize,
+}
+
+impl V8 {
+    /// What was read is right for this time, in nanoseconds.
+    const LASTS: u64 = 1_000_000_000;
+    /// The most arrays of bytecodes and functions to remember; then it starts over.
+    const CODES: usize = 1 << 17;
+    const FUNCTIONS: usize = 1 << 16;
+
+    /// V8 with the values of its variables for debuggers, by their names without `v8dbg_`; `None`
+    /// if one is missing.
+    pub fn new(constants: &HashMap<String, i32>, file_code: FileCode) -> Option<Self> {
+        Some(Self {
+            layout: Layout::new(constants)?,
+            file_code,
+            interprets: FxHashMap::default(),
+            optimized: CompiledCode::default(),
+            bytecodes: FxHashMap::default(),
+            functions: HashMap::new(),
+            scripts: Scripts::default(),
+            names: Names::default(),
+        })
+    }
+
+    /// Whether the code at this offset of the file is V8's own.
+    pub fn is_builtin(&self, file_offset: u64) -> bool {
+        let mut builtins = self.file_code.builtins.iter();
+        builtins.any(|code| code.contains(&file_offset))
+    }
+
+    /// Whether the code at this offset of the file can be the interpreter's, in which all functions
+    /// run that are not compiled.
+    pub fn may_interpret_at(&self, file_offset: u64) -> bool {
+        let interpreter = &self.file_code.interpreter;
+        interpreter.is_empty() || interpreter.iter().any(|code| code.contains(&file_offset))
+    }
+
+    /// The [address](crate::SyntheticCode) that represents, in recordings, the function of a frame
+    /// of compiled code or of the interpreter, at a time in nanoseconds; `None` if it is unknown,
+    /// or the frame is of something else. `words`: `None` if the frame is incomplete.
+    pub fn function(
+        &mut self,
+        memory: &mut impl Memory,
+        code: CodePlace,
+        words: Option<&FrameWords>,
+        now: u64,
+    ) -> Option<u64> {
+        let function = match code {
+            CodePlace::RunTime(address) => {
+                let times = (now, Self::LASTS);
+                let optimized = (self.optimized).function(&self.layout, memory, address, times);
+                optimized.or_else(|| self.of_frame(memory, words?, now))
+            }
+            CodePlace::InFile(offset) => {
+                let words = words?;
+                let bytecodes = *words.get(self.layout.frame.bytecodes)?;
+                let interprets = self.interprets_at(memory, offset, bytecodes);
+                interprets.then(|| self.of_frame(memory, words, now))?
+            }
+        };
+        self.address_of(memory, function?, now)
+    }
+
+    /// The `SharedFunctionInfo` of a frame with bytecodes.
+    fn of_frame(
+        &mut self,
+        memory: &mut impl Memory,
+        words: &FrameWords,
+        now: u64,
+    ) -> Option<Object> {
+        let frame = self.layout.frame;
+        // Other frames have a number there.
+        Object::tagged(*words.get(frame.context)?)?;
+        let function = Object::tagged(*words.get(frame.function)?)?;
+        let bytecodes = *words.get(frame.bytecodes)?;
+        let known = self.bytecodes.get(&bytecodes).copied();
+        if let Some(known) = known
+            && now.saturating_sub(known.read_at) < Self::LASTS
+        {
+            return Some(known.function);
+        }
+        let Some(function) = self.with_bytecodes(memory, function, bytecodes) else {
+            // What the process had at its end is right for its last samples.
+            return known.map(|known| known.function);
+        };
+        if self.bytecodes.len() >= Self::CODES {
+            self.bytecodes.clear();
+        }
+        let read_at = now;
+        let read = Bytecodes { function, read_at };
+        self.bytecodes.insert(bytecodes, read);
+        Some(function)
+    }
+
+    /// The `SharedFunctionInfo` of a function, if it has these bytecodes: directly, or in an object
+    /// of the interpreter's or of baseline code.
+    fn with_bytecodes(
+        &self,
+        memory: &mut impl Memory,
+        function: Object,
+        bytecodes: u64,
+    ) -> Option<Object> {
+        /// What the function runs, in its `SharedFunctionInfo`.
+        const DATA: u64 = 8;
+        /// The first fields of such objects.
+        const PARTS: usize = 2;
+        let shared = function.object(memory, self.layout.shared)?;
+        let data = word(memory, shared.at(DATA))?;
+        let is_its = data == bytecodes || {
+            let parts = words_of(memory, Object::tagged(data)?);
+            let within = |&part: &u64| {
+                part == bytecodes || {
+                    // Baseline code of a function that has a copy of the interpreter.
+                    let part = Object::tagged(part);
+                    part.is_some_and(|part| words_of(memory, part).first() == Some(&bytecodes))
+                }
+            };
+            parts.iter().take(PARTS).any(within)
+        };
+        is_its.then_some(shared)
+    }
+
+    /// Whether this code in the file is the interpreter's, if the word for bytecodes in its frame
+    /// is this one.
+    fn interprets_at(&mut self, memory: &mut impl Memory, offset: u64, bytecodes: u64) -> bool {
+        if !self.file_code.interpreter.is_empty() {
+            return self.may_interpret_at(offset);
+        }
+        if let Some(&known) = self.interprets.get(&offset) {
+            return known;
+        }
+        let object = Object::tagged(bytecodes);
+        let kind = object.and_then(|object| object.instance_type(&self.layout, memory));
+        let interprets = kind == Some(self.layout.types.bytecodes);
+        if self.interprets.len() >= Self::CODES {
+            self.interprets.clear();
+        }
+        self.interprets.insert(offset, interprets);
+        interprets
+    }
+
+    /// What represents a function, given its `SharedFunctionInfo`; `None` if it has no name.
+    fn address_of(&mut self, memory: &mut impl Memory, shared: Object, now: u64) -> Option<u64> {
+        let layout = &self.layout;
+        let known = self.functions.get(&shared).copied();
+        if let Some(known) = known
+            && now.saturating_sub(known.read_at) < Self::LASTS
+        {
+            return known.address;
+        }
+        let Some(info) = SharedInfo::read(layout, memory, shared) else {
+            return known?.address;
+        };
+        let address = match known.filter(|known| known.info == info) {
+            Some(known) => known.address,
+            None => {
+                let name = info.function_name(layout, memory, &mut self.scripts);
+                name.and_then(|name| self.names.add(name))
+            }
+        };
+        if self.functions.len() >= Self::FUNCTIONS {
+            self.functions.clear();
+        }
+        let read = Function {
+            info,
+            address,
+            read_at: now,
+        };
+        self.functions.insert(shared, read);
+        address
+    }
+
+    /// Adds the names of the functions that were seen to a perf map: lines of `START SIZE NAME`.
+    pub fn write_perf_map(&self, map: &mut String) {
+        self.names.lines.iter().for_each(|line| line.write(map));
+    }
+}
+
+impl Names {
+    /// The memory for names, at most: of some 400,000 functions.
+    const BYTES: usize = 64 << 20;
+
+    /// The address that represents the functions of this name; `None` if there is no room for it.
+    fn add(&mut self, name: String) -> Option<u64> {
+        if let Some(&address) = self.known.get(&name) {
+            return Some(address);
+        }
+        let bytes = self.bytes + 2 * name.len() + size_of::<Line>() + size_of::<(String, u64)>();
+        (bytes <= Self::BYTES).then_some(())?;
+        self.bytes = bytes;
+        let (address, line) = self.addresses.add_function(name.clone());
+        self.lines.push(line);
+        self.known.insert(name, address);
+        Some(address)
+    }
+}
