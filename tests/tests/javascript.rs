@@ -81,6 +81,32 @@ fn functions_of_a_running_node_have_names_and_callers() {
     }
 }
 
+#[test]
+fn functions_of_a_running_node_have_names_in_top() {
+    if !needs(&[Need::Tool("node")]) {
+        return;
+    }
+    let session = Session::new();
+    session.write("callers.js", include_bytes!("../programs/callers.js"));
+    let mut running = spawn_ready(session.command(Path::new("node"), ["callers.js"]));
+    let pid = running.id().to_string();
+    let options = [
+        "--stdio",
+        "--iterations",
+        "3",
+        "-e",
+        "cpu-clock:u",
+        "-p",
+        &pid,
+    ];
+    let outcome = session.run([&["top"], &options[..]].concat());
+    outcome.assert_code(0);
+    drop(running.stdin.take());
+    assert!(running.wait().unwrap().success());
+    let names: Vec<&str> = outcome.stdout.split_whitespace().collect();
+    assert!(names.iter().any(|name| caller(name).is_some()), "{outcome}");
+}
+
 /// The interpreter's code is the same for all functions: their frames tell them apart.
 #[test]
 fn interpreted_functions_of_node_have_names() {

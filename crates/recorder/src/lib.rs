@@ -30,6 +30,7 @@ mod error;
 pub mod fuzzing;
 mod lifecycle;
 mod live;
+mod live_names;
 mod offcpu;
 mod options;
 mod output;
@@ -44,6 +45,7 @@ mod summary;
 
 pub use control::Control;
 pub use error::Error;
+pub use live_names::LiveNames;
 pub use options::{
     Backend, CpuTarget, Delay, Options, ResourceLimits, Rotation, Schedule, Storage, Streaming,
     Target, When,

@@ -10,6 +10,7 @@ use prof_model::{Pid, Tid};
 use prof_perfdata::WriteError;
 
 use crate::control::Control;
+use crate::live_names::LiveNames;
 
 /// What to record, how, and the output.
 #[derive(Clone, Debug)]
@@ -112,6 +113,8 @@ pub struct Streaming {
     pub time: Duration,
     /// The most to keep, in bytes of records.
     pub bytes: u64,
+    /// Receives the names of run-time code that are read from the memory of processes.
+    pub names: LiveNames,
 }
 
 /// When to sample, from the start of the target to its end.

@@ -196,7 +196,14 @@ fn session(
         events,
         output,
         trackers,
-        chain_builder: ChainBuilder::new(options.limits.map(|limits| limits.memory)),
+        chain_builder: ChainBuilder::new(
+            options.limits.map(|limits| limits.memory),
+            options
+                .storage
+                .streaming
+                .as_ref()
+                .map(|it| it.names.clone()),
+        ),
         live,
     })
     .stored(&options.storage))

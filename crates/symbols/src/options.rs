@@ -1,5 +1,6 @@
 //! What a caller may choose.
 
+use std::borrow::Cow;
 use std::iter::once;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -193,7 +194,7 @@ pub trait Places: Send + Sync {
     }
 
     /// What is known of a process's code besides the files that it wrote, as a perf map.
-    fn perf_map(&self, _pid: Pid) -> Option<&str> {
+    fn perf_map(&self, _pid: Pid) -> Option<Cow<'_, str>> {
         None
     }
 }

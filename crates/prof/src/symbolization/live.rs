@@ -1,12 +1,14 @@
 //! Symbols for a recording in progress.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use prof_model::{Module, Pid};
+use prof_recorder::LiveNames;
 use prof_report::Profile;
 use prof_symbols::{AmbiguousPaths, Places, Symbolizer};
 
@@ -19,6 +21,8 @@ use crate::flags::SymbolFlags;
 #[derive(Default)]
 pub(crate) struct LiveSymbols {
     symbolizer: Option<Symbolizer>,
+    /// The names of run-time code.
+    names: LiveNames,
     living: Shared,
     /// The processes that were examined.
     pids: BTreeSet<Pid>,
@@ -30,6 +34,14 @@ pub(crate) struct LiveSymbols {
 impl LiveSymbols {
     /// How often new processes are examined.
     const INTERVAL: Duration = Duration::from_secs(5);
+
+    /// With these names of run-time code.
+    pub(crate) fn new(names: LiveNames) -> Self {
+        Self {
+            names,
+            ..Self::default()
+        }
+    }
 
     /// A symbolizer for this profile.
     ///
@@ -56,7 +68,10 @@ impl LiveSymbols {
             }
             None => {
                 let options = options(profile, &SymbolFlags::offline(), Detail::Functions)?;
-                Symbolizer::new(options).with_places(self.living.clone())
+                Symbolizer::new(options).with_places(LivePlaces {
+                    living: self.living.clone(),
+                    names: self.names.clone(),
+                })
             }
         };
         Ok(self.symbolizer.insert(symbolizer))
@@ -72,16 +87,32 @@ impl Shared {
         let living = ProcessFiles::of(profile);
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = living;
     }
+
+    fn read(&self) -> RwLockReadGuard<'_, ProcessFiles> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl Places for Shared {
+/// What is known of processes while they are recorded.
+#[derive(Debug)]
+struct LivePlaces {
+    living: Shared,
+    names: LiveNames,
+}
+
+impl Places for LivePlaces {
     fn candidates(&self, module: &Module) -> Vec<PathBuf> {
-        let living = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let living = self.living.read();
         living.candidates(module)
     }
 
     fn jitdumps(&self, pid: Pid) -> Vec<PathBuf> {
-        let living = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let living = self.living.read();
         living.jitdumps(pid)
+    }
+
+    fn perf_map(&self, pid: Pid) -> Option<Cow<'_, str>> {
+        let map = self.names.perf_map(pid)?;
+        Some(Cow::Owned(map.as_ref().to_owned()))
     }
 }

@@ -1,5 +1,6 @@
 //! Where files of processes can be opened if not by their paths.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -151,8 +152,9 @@ impl Places for PinnedPlaces {
         Some((self.root(process.root)?, process.inner_pid))
     }
 
-    fn perf_map(&self, pid: Pid) -> Option<&str> {
-        self.0.perf_maps.get(&pid).map(String::as_str)
+    fn perf_map(&self, pid: Pid) -> Option<Cow<'_, str>> {
+        let map = self.0.perf_maps.get(&pid)?;
+        Some(Cow::Borrowed(map))
     }
 }
 

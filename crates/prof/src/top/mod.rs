@@ -29,7 +29,8 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use prof_console::Console;
 use prof_recorder::{
-    Error, Options, ResourceLimits, Schedule, Signals, Storage, Streaming, Summary, Target,
+    Error, LiveNames, Options, ResourceLimits, Schedule, Signals, Storage, Streaming, Summary,
+    Target,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -74,6 +75,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
     let (written_in, written) = channel();
     let (done_in, done) = channel();
     let arguments = std::env::args_os().collect();
+    let names = LiveNames::default();
     let mut options = record::options(target, &sampling, Schedule::default(), arguments)?;
     options.storage = Storage {
         streaming: Some(Streaming {
@@ -81,6 +83,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
             written: written_in,
             time: KEPT.0,
             bytes: KEPT.1,
+            names: names.clone(),
         }),
         ..Storage::default()
     };
@@ -91,6 +94,7 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
         stream,
         written,
         done,
+        names,
     };
     let ended = thread::scope(|scope| {
         let recorder = thread::Builder::new().name("recorder".into());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use prof_perfdata::WriteError;
-use prof_recorder::{Error, Summary};
+use prof_recorder::{Error, LiveNames, Summary};
 use prof_report::{NameCache, Span, StreamingProfile, SymbolizedProfile};
 
 use crate::symbolization::LiveSymbols;
@@ -19,6 +19,8 @@ pub(super) struct Sources {
     pub written: Receiver<Result<PathBuf, WriteError>>,
     /// The outcome of the recording.
     pub done: Receiver<Result<Summary, Error>>,
+    /// The names of run-time code.
+    pub names: LiveNames,
 }
 
 /// The recording so far.
@@ -37,12 +39,12 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn new(sources: Sources) -> Self {
         Self {
+            symbols: LiveSymbols::new(sources.names.clone()),
             sources,
             streaming: None,
             begun: false,
             ended: false,
             names: NameCache::default(),
-            symbols: LiveSymbols::default(),
             decayed: Instant::now(),
         }
     }

@@ -122,7 +122,7 @@ impl Runtime {
         }
     }
 
-    fn write_perf_map(&self, map: &mut String) {
+    pub(crate) fn write_perf_map(&self, map: &mut String) {
         match self {
             Self::HotSpot(machine) => machine.write_perf_map(map),
             Self::V8 { engine, .. } => engine.write_perf_map(map),

@@ -14,6 +14,7 @@ use prof_perfdata::{Sample, context};
 use prof_runtimes::SyntheticCode;
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
+use crate::live_names::LiveNames;
 use crate::queue::message::StackTail;
 use crate::session::mappings::KnownMappings;
 use crate::session::unwind::deep_threads::{DeepThread, DeepThreads};
@@ -38,6 +39,8 @@ struct UserUnwinder {
     threads: DeepThreads,
     runtimes: JitRuntimes,
     jit_names: JitNames,
+    /// Where names are needed while recording.
+    live_names: Option<LiveNames>,
     /// The kernel's own chain of the sample's user stack.
     kernel_callchain: Vec<u64>,
     /// What could not be read of the last stack.
@@ -80,7 +83,7 @@ impl<'a> UserStack<'a> {
 impl ChainBuilder {
     /// A builder that keeps unwind tables in this many bytes of memory, if that is limited, and
     /// then no stacks: copying each would be the largest cost.
-    pub(crate) fn new(memory: Option<usize>) -> Self {
+    pub(crate) fn new(memory: Option<usize>, live_names: Option<LiveNames>) -> Self {
         let unwinder = Unwinder::new(LiveFiles);
         Self {
             users: UserUnwinder {
@@ -94,6 +97,7 @@ impl ChainBuilder {
                 }),
                 runtimes: jit_runtimes(),
                 jit_names: JitNames::default(),
+                live_names,
                 kernel_callchain: Vec::new(),
                 missing: MissingMemory::NONE,
             },
@@ -167,6 +171,9 @@ impl ChainBuilder {
         let runtime = self.users.runtimes.get(sample.pid);
         if let Some((runtime, _)) = &runtime {
             runtime.move_replacing(chain);
+            if let Some(live) = &self.users.live_names {
+                live.write(sample.pid, stack.time, |map| runtime.write_perf_map(map));
+            }
         }
         let is_synthetic = |address: &u64| SyntheticCode::contains(*address);
         ChainOutcome {
