@@ -1,6 +1,7 @@
 //! Addresses in recordings that represent code without addresses of its own.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The addresses in recordings of code that takes the place of other code, and of functions that
 /// all run in the same code: above those of all programs.
@@ -19,19 +20,34 @@ impl SyntheticCode {
     }
 }
 
-/// Hands out [synthetic addresses](SyntheticCode).
-#[derive(Clone, Debug, Default)]
+/// Hands out [synthetic addresses](SyntheticCode), from a block of its own: runtimes that follow
+/// each other in a process have different ones.
+#[derive(Clone, Debug)]
 pub(crate) struct SyntheticAddresses {
+    block: u64,
     used: u64,
+}
+
+impl Default for SyntheticAddresses {
+    fn default() -> Self {
+        static BLOCKS: AtomicU64 = AtomicU64::new(0);
+        Self {
+            block: BLOCKS.fetch_add(1, Ordering::Relaxed) % Self::BLOCKS,
+            used: 0,
+        }
+    }
 }
 
 impl SyntheticAddresses {
     /// So many addresses for a function.
     const FUNCTION: u64 = 16;
+    /// After so many, the first one is used again.
+    const BLOCKS: u64 = 1 << 10;
+    const BLOCK: u64 = SyntheticCode::LENGTH / Self::BLOCKS;
 
     /// The start of so many addresses that nothing else has.
     pub(crate) fn reserve(&mut self, size: u64) -> u64 {
-        let start = SyntheticCode::START + self.used % SyntheticCode::LENGTH;
+        let start = SyntheticCode::START + self.block * Self::BLOCK + self.used % Self::BLOCK;
         self.used = self.used.saturating_add(size);
         start
     }

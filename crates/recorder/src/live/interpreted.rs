@@ -60,6 +60,8 @@ pub(crate) struct Now {
     live: LiveMemory,
     /// How often it was read.
     reads: u32,
+    /// How often it may be.
+    most: u32,
 }
 
 impl Now {
@@ -70,6 +72,7 @@ impl Now {
             pid,
             live,
             reads: 0,
+            most: u32::MAX,
         })
     }
 
@@ -79,6 +82,11 @@ impl Now {
         Self::of(target.pid, living.unwrap_or(target.pid))
     }
 
+    /// Limits the cost of a hostile process: then nothing more can be read.
+    pub(crate) fn with_limit(self, most: u32) -> Self {
+        Self { most, ..self }
+    }
+
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
@@ -86,8 +94,11 @@ impl Now {
 
 impl Memory for Now {
     fn read(&mut self, address: u64, buffer: &mut [u8]) -> usize {
-        self.reads += 1;
-        self.live.read(address, buffer).unwrap_or(0)
+        self.reads = self.reads.saturating_add(1);
+        match self.reads <= self.most {
+            true => self.live.read(address, buffer).unwrap_or(0),
+            false => 0,
+        }
     }
 
     fn read_ranges(&mut self, ranges: &[Range<u64>], buffer: &mut [u8]) -> usize {

@@ -287,7 +287,10 @@ impl Session {
                 }
             }
             Record::Fork(task) => self.waits.tracker.start(task.tid),
-            Record::Comm(comm) if comm.exec => self.chain_builder.forget_thread(comm.tid),
+            Record::Comm(comm) if comm.exec => {
+                self.chain_builder.forget_thread(comm.tid);
+                self.chain_builder.forget(comm.pid);
+            }
             _ => {}
         }
         (self.trackers.lifetimes).follow(&record, &self.mappings.processes);

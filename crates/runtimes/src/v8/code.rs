@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::layout::{CodeLayout, Layout};
-use super::object::{Object, instance_type, object_at};
+use super::object::{Object, instance_type, object_at, small_integer};
 use crate::Memory;
-use crate::read::word_at;
+use crate::read::{word, word_at};
 
 /// The compiled code of a process that was seen.
 #[derive(Clone, Debug, Default)]
@@ -22,16 +22,22 @@ pub(super) struct CompiledCode {
     map: Option<u64>,
     /// By the address of the header, or of memory without any.
     known: BTreeMap<u64, Known>,
-    /// Since when searches are counted that were in vain, and how many there were.
-    failures: (u64, u32),
+}
+
+/// A piece of code, as far as it is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Code {
+    /// Where its instructions begin.
+    pub(super) start: Option<u64>,
+    /// The function that it was optimized for.
+    pub(super) function: Option<Object>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Known {
+    code: Code,
     /// The highest address that was seen in it.
     end: u64,
-    /// The function; `None` if the code is not optimized.
-    function: Option<Object>,
     /// When it was last read.
     read_at: u64,
 }
@@ -49,68 +55,67 @@ enum Search {
 const BLOCK: u64 = 4096;
 /// How far from its header code is found.
 const LARGEST: u64 = 512 << 10;
-/// Searches in vain, in the time that what was read lasts. Limits the cost of a hostile process.
-const FAILURES: u32 = 32;
 /// The most pieces of code to remember; then it starts over.
 const CODES: usize = 1 << 16;
 /// Words of a `Code` that are looked at.
 const WORDS: usize = 12;
 
 impl CompiledCode {
-    /// The function that the code at an address was optimized for, by what was read in `lasts`
-    /// nanoseconds before `now`.
-    pub(super) fn function(
+    /// The code at an address, by what was read in `lasts` nanoseconds before `now`.
+    pub(super) fn at(
         &mut self,
         layout: &Layout,
         memory: &mut impl Memory,
         address: u64,
         (now, lasts): (u64, u64),
-    ) -> Option<Object> {
+    ) -> Code {
         let is_fresh = |known: &Known| now.saturating_sub(known.read_at) < lasts;
         let below = self.known.range(..=address).next_back();
         let below = below.map(|(&start, &known)| (start, known));
-        if let Some((_, known)) = below
-            && address <= known.end
-            && is_fresh(&known)
-        {
-            return known.function;
-        }
-        if now.saturating_sub(self.failures.0) >= lasts {
-            self.failures = (now, 0);
-        } else if self.failures.1 >= FAILURES {
-            return None;
+        let same = below.filter(|(_, known)| address <= known.end);
+        if let Some((_, known)) = same.filter(|(_, known)| is_fresh(known)) {
+            return known.code;
         }
         let reach = address.saturating_sub(LARGEST);
         let fresh = below.filter(|(_, known)| is_fresh(known) && known.end >= reach);
         let lowest = fresh.map_or(reach, |(_, known)| known.end);
-        let (start, function) = match (self.find(layout, memory, lowest..address), fresh) {
-            (Search::Found(header, code), _) => (header, optimized_function(layout, memory, code)),
-            // There is no other header in between.
-            (Search::NotFound, Some((start, known))) => (start, known.function),
-            (Search::NotFound, None) => {
-                self.failures.1 += 1;
-                (lowest, None)
+        let read = |code| Known {
+            code,
+            end: address,
+            read_at: now,
+        };
+        let (header, known) = match (self.find(layout, memory, lowest..address), fresh) {
+            (Search::Found(header, code), _) => {
+                let code = Code {
+                    start: Some(header.wrapping_add(layout.code.instructions)),
+                    function: optimized_function(layout, memory, code),
+                };
+                (header, read(code))
             }
+            // There is no other header in between.
+            (Search::NotFound, Some((header, known))) => (
+                header,
+                Known {
+                    end: address,
+                    ..known
+                },
+            ),
+            (Search::NotFound, None) => (lowest, read(Code::default())),
+            // What the process had at its end is right for its last samples.
             (Search::Unreadable, _) => {
-                self.failures.1 += 1;
-                // What the process had at its end is right for its last samples.
-                let known = below.filter(|(_, known)| address <= known.end);
-                return known.and_then(|(_, known)| known.function);
+                return same.map(|(_, known)| known.code).unwrap_or_default();
             }
         };
+        // Other code was there before.
+        let stale = self.known.range(header..=address).map(|(&start, _)| start);
+        for start in stale.collect::<Vec<_>>() {
+            self.known.remove(&start);
+        }
         if self.known.len() >= CODES {
             self.known.clear();
         }
-        let end = self.known.get(&start).map_or(address, |it| it.end);
-        let known = Known {
-            end: end.max(address),
-            function,
-            read_at: fresh
-                .filter(|it| it.0 == start)
-                .map_or(now, |it| it.1.read_at),
-        };
-        self.known.insert(start, known);
-        function
+        self.known.insert(header, known);
+        known.code
     }
 
     /// Searches the last header in a range.
@@ -192,10 +197,14 @@ pub(super) fn words_of(memory: &mut impl Memory, object: Object) -> Vec<u64> {
 fn optimized_function(layout: &Layout, memory: &mut impl Memory, code: Object) -> Option<Object> {
     /// The data is among the first fields, at different places in different releases.
     const FIELDS: [u64; 2] = [8, 16];
+    const LENGTH: u64 = 8;
     const WRAPPED: u64 = 8;
     FIELDS.into_iter().find_map(|field| {
         let data = code.object(memory, field)?;
-        let function = data.object(memory, layout.code.function)?;
+        let length = small_integer(word(memory, data.at(LENGTH))?)?;
+        (u64::try_from(length).ok()? > layout.code.function_index).then_some(())?;
+        let element = layout.code.elements + 8 * layout.code.function_index;
+        let function = data.object(memory, element)?;
         let mut is_function =
             |it: &Object| it.instance_type(layout, memory) == Some(layout.types.shared_info);
         if is_function(&function) {

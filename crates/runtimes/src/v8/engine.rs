@@ -38,7 +38,7 @@ pub struct V8 {
     /// Whether code in the file is the interpreter's, by offsets that were seen, if it has no
     /// symbols.
     interprets: FxHashMap<u64, bool>,
-    optimized: CompiledCode,
+    compiled: CompiledCode,
     /// The functions of arrays of bytecodes.
     bytecodes: FxHashMap<u64, Bytecodes>,
     /// By their `SharedFunctionInfo`.
@@ -58,11 +58,11 @@ struct Bytecodes {
 /// The parts of the file that have V8's own code: V8 may map them twice.
 #[derive(Clone, Debug, Default)]
 pub struct FileCode {
-    /// All of it; none if its symbols are unknown.
-    pub builtins: Vec<Range<u64>>,
-    /// That of the interpreter, in which all functions run that are not compiled; none if its
+    /// All of it; `None` if its symbols are unknown.
+    pub builtins: Option<Range<u64>>,
+    /// That of the interpreter, in which all functions run that are not compiled; `None` if its
     /// symbols are unknown.
-    pub interpreter: Vec<Range<u64>>,
+    pub interpreter: Option<Range<u64>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ impl V8 {
             layout: Layout::new(constants)?,
             file_code,
             interprets: FxHashMap::default(),
-            optimized: CompiledCode::default(),
+            compiled: CompiledCode::default(),
             bytecodes: FxHashMap::default(),
             functions: HashMap::new(),
             scripts: Scripts::default(),
@@ -107,15 +107,22 @@ impl V8 {
 
     /// Whether the code at this offset of the file is V8's own.
     pub fn is_builtin(&self, file_offset: u64) -> bool {
-        let mut builtins = self.file_code.builtins.iter();
-        builtins.any(|code| code.contains(&file_offset))
+        let builtins = self.file_code.builtins.as_ref();
+        builtins.is_some_and(|code| code.contains(&file_offset))
     }
 
     /// Whether the code at this offset of the file can be the interpreter's, in which all functions
     /// run that are not compiled.
     pub fn may_interpret_at(&self, file_offset: u64) -> bool {
-        let interpreter = &self.file_code.interpreter;
-        interpreter.is_empty() || interpreter.iter().any(|code| code.contains(&file_offset))
+        let interpreter = self.file_code.interpreter.as_ref();
+        interpreter.is_none_or(|code| code.contains(&file_offset))
+    }
+
+    /// Where the code that was compiled at run time and is at this address begins, at a time in
+    /// nanoseconds.
+    pub fn code_start(&mut self, memory: &mut impl Memory, address: u64, now: u64) -> Option<u64> {
+        let times = (now, Self::LASTS);
+        self.compiled.at(&self.layout, memory, address, times).start
     }
 
     /// The [address](crate::SyntheticCode) that represents, in recordings, the function of a frame
@@ -131,8 +138,8 @@ impl V8 {
         let function = match code {
             CodePlace::RunTime(address) => {
                 let times = (now, Self::LASTS);
-                let optimized = (self.optimized).function(&self.layout, memory, address, times);
-                optimized.or_else(|| self.of_frame(memory, words?, now))
+                let code = self.compiled.at(&self.layout, memory, address, times);
+                code.function.or_else(|| self.of_frame(memory, words?, now))
             }
             CodePlace::InFile(offset) => {
                 let words = words?;
@@ -162,9 +169,16 @@ impl V8 {
         {
             return Some(known.function);
         }
-        let Some(function) = self.with_bytecodes(memory, function, bytecodes) else {
-            // What the process had at its end is right for its last samples.
-            return known.map(|known| known.function);
+        let shared = function.object(memory, self.layout.shared);
+        let has_them = shared.is_some_and(|it| self.has(memory, it, bytecodes) == Some(true));
+        let function = match (shared.filter(|_| has_them), known) {
+            (Some(shared), _) => shared,
+            // The function has moved, or the process has ended: what it had then is right for its
+            // last samples.
+            (None, Some(known)) if self.has(memory, known.function, bytecodes) != Some(false) => {
+                known.function
+            }
+            (None, _) => return None,
         };
         if self.bytecodes.len() >= Self::CODES {
             self.bytecodes.clear();
@@ -175,46 +189,46 @@ impl V8 {
         Some(function)
     }
 
-    /// The `SharedFunctionInfo` of a function, if it has these bytecodes: directly, or in an object
-    /// of the interpreter's or of baseline code.
-    fn with_bytecodes(
-        &self,
-        memory: &mut impl Memory,
-        function: Object,
-        bytecodes: u64,
-    ) -> Option<Object> {
-        /// What the function runs, in its `SharedFunctionInfo`.
+    /// Whether a function has these bytecodes, given its `SharedFunctionInfo`: directly, or in an
+    /// object of the interpreter's or of baseline code. `None`: that cannot be read.
+    fn has(&self, memory: &mut impl Memory, shared: Object, bytecodes: u64) -> Option<bool> {
+        /// What the function runs.
         const DATA: u64 = 8;
         /// The first fields of such objects.
         const PARTS: usize = 2;
-        let shared = function.object(memory, self.layout.shared)?;
         let data = word(memory, shared.at(DATA))?;
-        let is_its = data == bytecodes || {
-            let parts = words_of(memory, Object::tagged(data)?);
-            let within = |&part: &u64| {
-                part == bytecodes || {
-                    // Baseline code of a function that has a copy of the interpreter.
-                    let part = Object::tagged(part);
-                    part.is_some_and(|part| words_of(memory, part).first() == Some(&bytecodes))
-                }
-            };
-            parts.iter().take(PARTS).any(within)
+        if data == bytecodes {
+            return Some(true);
+        }
+        let Some(data) = Object::tagged(data) else {
+            return Some(false);
         };
-        is_its.then_some(shared)
+        let parts = words_of(memory, data);
+        Some(parts.iter().take(PARTS).any(|&part| {
+            part == bytecodes || {
+                // Baseline code of a function that has a copy of the interpreter.
+                let part = Object::tagged(part);
+                part.is_some_and(|part| words_of(memory, part).first() == Some(&bytecodes))
+            }
+        }))
     }
 
     /// Whether this code in the file is the interpreter's, if the word for bytecodes in its frame
     /// is this one.
     fn interprets_at(&mut self, memory: &mut impl Memory, offset: u64, bytecodes: u64) -> bool {
-        if !self.file_code.interpreter.is_empty() {
+        if self.file_code.interpreter.is_some() {
             return self.may_interpret_at(offset);
         }
         if let Some(&known) = self.interprets.get(&offset) {
             return known;
         }
-        let object = Object::tagged(bytecodes);
-        let kind = object.and_then(|object| object.instance_type(&self.layout, memory));
-        let interprets = kind == Some(self.layout.types.bytecodes);
+        let interprets = match Object::tagged(bytecodes) {
+            Some(object) => match object.instance_type(&self.layout, memory) {
+                Some(kind) => kind == self.layout.types.bytecodes,
+                None => return false,
+            },
+            None => false,
+        };
         if self.interprets.len() >= Self::CODES {
             self.interprets.clear();
         }
@@ -234,8 +248,9 @@ impl V8 {
         let Some(info) = SharedInfo::read(layout, memory, shared) else {
             return known?.address;
         };
-        let address = match known.filter(|known| known.info == info) {
-            Some(known) => known.address,
+        let known = known.filter(|known| known.info == info);
+        let address = match known.and_then(|known| known.address) {
+            Some(address) => Some(address),
             None => {
                 let name = info.function_name(layout, memory, &mut self.scripts);
                 name.and_then(|name| self.names.add(name))

@@ -71,8 +71,10 @@ pub(super) struct CodeLayout {
     pub(super) has_header: bool,
     /// Where the instructions begin.
     pub(super) instructions: u64,
-    /// The function in the array of data for deoptimization.
-    pub(super) function: u64,
+    /// Where the elements of arrays begin.
+    pub(super) elements: u64,
+    /// The index of the function in the array of data for deoptimization.
+    pub(super) function_index: u64,
 }
 
 /// Offsets in strings.
@@ -151,7 +153,8 @@ impl Layout {
             code: CodeLayout {
                 has_header: code_header.is_some(),
                 instructions: instructions.or_else(|| field("Code__instruction_start"))?,
-                function: offset("class_FixedArray__data__uintptr_t")? + 8 * function_index,
+                elements: offset("class_FixedArray__data__uintptr_t")?,
+                function_index,
             },
             string: StringLayout {
                 length: field("String__length")?,

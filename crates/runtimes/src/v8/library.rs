@@ -34,7 +34,7 @@ impl Library {
         let cache = ReadCache::new(file);
         let elf = Elf::parse(&cache)?;
         elf.is_x86_64().then_some(())?;
-        let (mut variables, mut interpreter) = (Vec::new(), Vec::new());
+        let (mut variables, mut interpreter) = (Vec::new(), None);
         let mut builtins: Option<Range<u64>> = None;
         elf.symbols(|name, range| {
             if let Some(name) = name.strip_prefix(Self::CONSTANTS) {
@@ -45,7 +45,7 @@ impl Library {
                 let all = builtins.get_or_insert(range.clone());
                 *all = all.start.min(range.start)..all.end.max(range.end);
                 if name == Self::INTERPRETER {
-                    interpreter.push(range);
+                    interpreter = Some(range);
                 }
             }
         });
@@ -62,8 +62,8 @@ impl Library {
         Some(Self {
             constants,
             code: FileCode {
-                builtins: builtins.into_iter().filter_map(in_file).collect(),
-                interpreter: interpreter.into_iter().filter_map(in_file).collect(),
+                builtins: builtins.and_then(in_file),
+                interpreter: interpreter.and_then(in_file),
             },
         })
     }

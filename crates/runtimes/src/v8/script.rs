@@ -56,6 +56,8 @@ impl Scripts {
                 self.known.clear();
                 self.bytes = read.footprint();
             }
+            // It may be readable later.
+            read.name.as_ref()?;
             self.known.insert((script, source), read);
         }
         let script = self.known.get(&(script, source))?;

@@ -116,10 +116,16 @@ impl Architecture {
         }
     }
 
-    /// The rule at `target` in code that keeps frame pointers; `code`: `None` at a call.
-    pub(crate) fn by_frame_record(self, code: Option<Code<'_>>, at: u64) -> Option<CompactRule> {
+    /// The rule at `at` in code that keeps frame pointers and starts at `start`, if that is known.
+    /// `interrupted`: otherwise, the code is in the call before `at`.
+    pub(crate) fn by_frame_record(
+        self,
+        code: Code<'_>,
+        (start, at): (Option<u64>, u64),
+        interrupted: bool,
+    ) -> Option<CompactRule> {
         match self {
-            Self::X86_64 => x86_64::by_frame_record(code, at),
+            Self::X86_64 => x86_64::by_frame_record(code, start, at, interrupted),
             Self::Aarch64 => None,
         }
     }

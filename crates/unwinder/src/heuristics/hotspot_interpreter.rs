@@ -128,7 +128,10 @@ pub(super) fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, St
                 stored_stack_pointer(step, link) == Ok(stack_pointer)
             }
             Some(
-                JitFrames::Fixed { .. } | JitFrames::Unknown | JitFrames::V8 | JitFrames::V8Builtin,
+                JitFrames::Fixed { .. }
+                | JitFrames::Unknown
+                | JitFrames::V8 { .. }
+                | JitFrames::V8Builtin,
             ) => true,
             None
             | Some(JitFrames::None | JitFrames::Stub { .. } | JitFrames::HotSpotContinuation) => {

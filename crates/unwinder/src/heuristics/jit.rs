@@ -40,7 +40,7 @@ pub(super) fn leave_jit_code(
         JitFrames::HotSpotContinuation => Err(StackEnd::OnJavaHeap),
         JitFrames::HotSpotInterpreter => leave_interpreter(step),
         JitFrames::V8Builtin if step.frame.interrupted => return None,
-        JitFrames::V8 | JitFrames::V8Builtin => match has_v8_frame(step) {
+        JitFrames::V8 { .. } | JitFrames::V8Builtin => match has_v8_frame(step) {
             Ok(false) => return None,
             Ok(true) => leave_v8_code(step, &code),
             Err(end) => Err(end),
@@ -79,6 +79,10 @@ fn has_v8_frame(step: &mut Step<'_, '_>) -> Result<bool, StackEnd> {
     let Some(pointer) = pointer.filter(|pointer| pointer.wrapping_sub(top) <= FRAME) else {
         return Ok(false);
     };
+    if pointer == top {
+        // The record was just created, or is about to be removed.
+        return Ok(true);
+    }
     let word = step.read(pointer.wrapping_sub(8))?;
     Ok(word & 0b11 == CONTEXT || word < KINDS && word % 2 == 0)
 }
@@ -86,11 +90,14 @@ fn has_v8_frame(step: &mut Step<'_, '_>) -> Result<bool, StackEnd> {
 /// The caller's registers by the frame record, if it is there.
 fn leave_v8_code(step: &mut Step<'_, '_>, code: &JitCode) -> Result<Registers, StackEnd> {
     let architecture = step.code.architecture();
-    let at = step.frame.program_counter();
-    let rule = match step.frame.interrupted {
-        true => architecture.by_frame_record(Some(&mut reader(step, code)), at),
-        false => architecture.by_frame_record(None, at),
+    let (at, interrupted) = (step.frame.program_counter(), step.frame.interrupted);
+    let start = match code.frames {
+        JitFrames::V8 { is_start: true } => Some(code.range.start),
+        _ => None,
     };
+    let mut read = reader(step, code);
+    let rule = architecture.by_frame_record(&mut read, (start, at), interrupted);
+    drop(read);
     apply_alone(step, rule)
 }
 
@@ -179,7 +186,10 @@ fn made_call(step: &mut Step<'_, '_>, caller: &Caller) -> bool {
             pointer.is_some_and(|pointer| has_method(step, pointer))
         }
         Some(
-            JitFrames::Fixed { .. } | JitFrames::Unknown | JitFrames::V8 | JitFrames::V8Builtin,
+            JitFrames::Fixed { .. }
+            | JitFrames::Unknown
+            | JitFrames::V8 { .. }
+            | JitFrames::V8Builtin,
         ) => {
             let mut bytes = [0; 16];
             let start = target.wrapping_sub(8);

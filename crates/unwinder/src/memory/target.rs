@@ -222,7 +222,10 @@ pub enum JitFrames {
     },
     /// Those of V8: with a record of the return address and the caller's frame pointer, to which
     /// the frame pointer points.
-    V8,
+    V8 {
+        /// Whether the range begins where the code does.
+        is_start: bool,
+    },
     /// As those of V8, but only where the code has made a call.
     V8Builtin,
     /// Frames of HotSpot's interpreter.

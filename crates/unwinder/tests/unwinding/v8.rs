@@ -42,9 +42,10 @@ impl Memory for V8 {
     }
 
     fn jit_code(&mut self, address: u64) -> Option<JitCode> {
+        let is_start = (address - CODE) < 64;
         Some(JitCode {
-            range: address..address + 64,
-            frames: JitFrames::V8,
+            range: if is_start { CODE } else { address }..address + 64,
+            frames: JitFrames::V8 { is_start },
         })
     }
 
@@ -126,6 +127,13 @@ fn frames_are_left_while_they_are_created_and_removed() {
     check(0, &[]);
     check(4, &[]);
     check(5, &[STACK + 8 * 6]);
+    let [link, ..] = [STACK + 8 * 6];
+    // The frame pointer is the stack pointer.
+    for offset in [8, 18] {
+        let stack = [&[link, CODE + 0x200], &outer[..]].concat();
+        let expected = [&[CODE + offset], &callers[..]].concat();
+        assert_eq!(unwind(offset, 0, &stack), expected, "{offset}");
+    }
     // Both arguments are removed by the return.
     check(19, &[]);
 }

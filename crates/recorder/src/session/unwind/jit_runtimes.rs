@@ -31,8 +31,8 @@ pub(crate) enum Runtime {
     HotSpot(Box<HotSpot>),
     V8 {
         engine: Box<V8>,
-        /// Whether it writes a perf map, which has all names.
-        names_itself: bool,
+        /// Whether it writes a perf map, which has all names; `None` before it runs functions.
+        names_itself: Option<bool>,
     },
 }
 
@@ -51,8 +51,6 @@ pub(crate) struct JitRuntime<'a> {
     file: MappedFile<'a>,
     memory: Now,
     now: u64,
-    /// How many more queries are allowed.
-    left: u32,
 }
 
 /// The mappings of a file in a process.
@@ -99,7 +97,7 @@ impl Library {
             }
             Self::V8(library) => Some(Runtime::V8 {
                 engine: Box::new(library.start()?),
-                names_itself: writes_perf_map(memory.pid()),
+                names_itself: None,
             }),
         }
     }
@@ -154,12 +152,12 @@ impl JitNames {
 }
 
 impl<'a> JitRuntime<'a> {
-    /// Limits the cost of a hostile process: deep stacks have a few functions, repeated.
-    const QUERIES: u32 = 1 << 16;
+    /// Of memory, for a sample: deep stacks have a few functions, repeated.
+    const READS: u32 = 1 << 16;
 
     /// The runtime of a process at the time of a sample, if it has one.
     pub(crate) fn of(all: &'a mut JitRuntimes, target: &Target<'a>, now: u64) -> Option<Self> {
-        let memory = Now::of_target(target)?;
+        let memory = Now::of_target(target)?.with_limit(Self::READS);
         all.find(target);
         let (runtime, module) = all.get(target.pid)?;
         let space = target.process.space();
@@ -168,12 +166,10 @@ impl<'a> JitRuntime<'a> {
             file: MappedFile { space, module },
             memory,
             now,
-            left: Self::QUERIES,
         })
     }
 
     fn hotspot(&mut self) -> Option<(&mut HotSpot, &mut Now)> {
-        self.left = self.left.checked_sub(1)?;
         match &mut self.runtime {
             Runtime::HotSpot(machine) => Some((machine, &mut self.memory)),
             Runtime::V8 { .. } => None,
@@ -184,12 +180,18 @@ impl<'a> JitRuntime<'a> {
     pub(crate) fn code_at(&mut self, address: u64) -> Option<JitCode> {
         /// The rest of a function's code is not looked at.
         const LOOKED_AT: u64 = 64;
-        if let Runtime::V8 { .. } = self.runtime {
+        if self.is_builtin(address) {
             return Some(JitCode {
                 range: address..address.saturating_add(LOOKED_AT),
-                frames: match self.is_builtin(address) {
-                    true => JitFrames::V8Builtin,
-                    false => JitFrames::V8,
+                frames: JitFrames::V8Builtin,
+            });
+        }
+        if let Runtime::V8 { engine, .. } = &mut self.runtime {
+            let start = engine.code_start(&mut self.memory, address, self.now);
+            return Some(JitCode {
+                range: start.unwrap_or(address)..address.saturating_add(LOOKED_AT),
+                frames: JitFrames::V8 {
+                    is_start: start.is_some(),
                 },
             });
         }
@@ -235,13 +237,10 @@ impl<'a> JitRuntime<'a> {
 
     /// Whether frames have functions.
     pub(crate) fn has_functions(&self) -> bool {
-        matches!(
-            self.runtime,
-            Runtime::V8 {
-                names_itself: false,
-                ..
-            }
-        )
+        match &self.runtime {
+            Runtime::V8 { names_itself, .. } => *names_itself != Some(true),
+            Runtime::HotSpot(_) => false,
+        }
     }
 
     /// Whether this is code of the runtime, without unwind tables, that is in its file.
@@ -272,14 +271,21 @@ impl<'a> JitRuntime<'a> {
         in_file: bool,
         words: Option<&FrameWords>,
     ) -> Option<u64> {
-        self.left = self.left.checked_sub(1)?;
         let code = match in_file {
             true => CodePlace::InFile(self.file.offset(address)?),
             false => CodePlace::RunTime(address),
         };
-        match &mut self.runtime {
-            Runtime::V8 { engine, .. } => engine.function(&mut self.memory, code, words, self.now),
-            Runtime::HotSpot(_) => None,
+        let Runtime::V8 {
+            engine,
+            names_itself,
+        } = &mut self.runtime
+        else {
+            return None;
+        };
+        let pid = self.memory.pid();
+        match names_itself.get_or_insert_with(|| writes_perf_map(pid)) {
+            true => None,
+            false => engine.function(&mut self.memory, code, words, self.now),
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use super::super::CodePlace::{self, InFile, RunTime};
 use super::super::{FileCode, FrameWords, V8};
-use super::{BASE, CODE, Function, Heap, INTERPRETER, NODE_20, OTHER, SECOND, TAG, name, named};
+use super::{
+    BASE, CODE, Function, Heap, INTERPRETER, NODE_20, OTHER, SECOND, TAG, name, named,
+    small_integer,
+};
 
 #[test]
 fn frames_of_other_kinds_have_no_function() {
@@ -84,7 +87,8 @@ fn optimized_code_has_its_function() {
         check(&mut heap, 1, now, None);
     }
     // Other code takes its place.
-    let data = heap.object(OTHER, &[0, 0, 0, 0, 0, 0, 0, second.shared]);
+    let data = [&[small_integer(7)][..], &[0; 6], &[second.shared]].concat();
+    let data = heap.object(OTHER, &data);
     let at = (large - 16 - BASE) as usize;
     let code = u64::from_le_bytes(heap.bytes[at + 8..at + 16].try_into().unwrap());
     heap.set(code - TAG + 16, data);

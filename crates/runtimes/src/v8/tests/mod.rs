@@ -158,7 +158,12 @@ impl Heap {
     /// Compiled code with instructions of this length, which was optimized for a function, if it
     /// was; returns the address of the first one.
     fn code(&mut self, optimized_for: Option<u64>, length: usize) -> u64 {
-        let data = [&[0; 7][..], &[optimized_for.unwrap_or(0)]].concat();
+        let data = [
+            &[small_integer(9)][..],
+            &[0; 6],
+            &[optimized_for.unwrap_or(0), 0, 0],
+        ]
+        .concat();
         let data = self.object(OTHER, &data);
         let code = self.object(CODE, &[0, data, 0, 0]);
         if self.code_map == 0 {
@@ -178,8 +183,8 @@ impl Heap {
         let all = NODE_20.iter().chain(changed);
         let constants = all.map(|&(name, value)| (name.to_owned(), value));
         let code = FileCode {
-            builtins: vec![BUILTINS],
-            interpreter: vec![INTERPRETER_CODE],
+            builtins: Some(BUILTINS),
+            interpreter: Some(INTERPRETER_CODE),
         };
         V8::new(&constants.collect::<HashMap<_, _>>(), code)
     }

@@ -123,54 +123,84 @@ pub(in crate::arch) fn epilogue(code: Code<'_>, target: u64) -> Option<CompactRu
     None
 }
 
-/// The rule in code that keeps frame pointers: by the frame record, unless the code goes straight
-/// from `target` to where it creates the record, or to the return after it has removed it. `code`:
-/// `None` at a call.
-pub(in crate::arch) fn by_frame_record(code: Option<Code<'_>>, target: u64) -> Option<CompactRule> {
-    match code {
-        Some(code) => without_record(code, target).unwrap_or_else(record_rule),
-        None => record_rule(),
+/// The rule at `target` in code that keeps frame pointers and starts at `start`, if that is known:
+/// by the frame record, unless that is not there yet, or was removed. `interrupted`: otherwise, the
+/// code is in the call before `target`.
+pub(in crate::arch) fn by_frame_record(
+    code: Code<'_>,
+    start: Option<u64>,
+    target: u64,
+    interrupted: bool,
+) -> Option<CompactRule> {
+    /// Records are created before that.
+    const PROLOGUE: u64 = 64;
+    let is_near = |start: &u64| target.wrapping_sub(*start) < PROLOGUE;
+    if let Some(start) = start.filter(is_near)
+        && let Some(rule) = before_record(code, start, target, interrupted)
+    {
+        return Some(rule);
+    }
+    match interrupted && has_left_record(code, target) {
+        true => epilogue(code, target),
+        false => frame(RBP, FRAME_RECORD),
     }
 }
 
-fn record_rule() -> Option<CompactRule> {
-    frame(RBP, FRAME_RECORD)
-}
-
-/// The rule at `target` if there is no frame record; `None` within: it is unknown.
-fn without_record(code: Code<'_>, target: u64) -> Option<Option<CompactRule>> {
-    const LONGEST: usize = 8;
-    let at_start = CompactRule {
-        cfa_register: RSP,
-        cfa_offset: 8,
-        return_address: Some(-1),
-        ..CompactRule::default()
-    };
-    let (mut window, mut at, mut pushes) = (Window::default(), target, false);
-    for _ in 0..LONGEST {
+/// The rule at `target` if code that starts at `start` has not created its record there: it does so
+/// itself, or calls V8's common prologue.
+fn before_record(
+    code: Code<'_>,
+    start: u64,
+    target: u64,
+    interrupted: bool,
+) -> Option<CompactRule> {
+    let (mut window, mut at, mut pushed) = (Window::default(), start, false);
+    while at < target {
         let instruction = window.decode(code, at)?;
         at = instruction.next_ip();
-        match kind(&instruction) {
-            Kind::Return => return Some(epilogue(code, target)),
-            Kind::Next | Kind::Branch(_) => {}
-            _ => return None,
-        }
         let operands = (instruction.op0_register(), instruction.op1_register());
         match (instruction.mnemonic(), operands) {
-            (Mnemonic::Push, (Register::RBP, _)) => pushes = true,
-            (Mnemonic::Mov, (Register::RBP, Register::RSP)) => {
-                return Some(match pushes {
-                    true => Some(at_start),
-                    false => frame(RSP, FRAME_RECORD),
-                });
-            }
-            (Mnemonic::Leave, _)
-            | (Mnemonic::Pop, (Register::RBP, _))
-            | (Mnemonic::Mov, (Register::RSP, Register::RBP)) => return None,
+            (Mnemonic::Push, (Register::RBP, _)) => pushed = true,
+            (Mnemonic::Mov, (Register::RBP, Register::RSP)) => return None,
+            _ if kind(&instruction) == Kind::Call && (interrupted || at < target) => return None,
             _ => {}
         }
     }
-    None
+    match pushed {
+        true => frame(RSP, FRAME_RECORD),
+        false => Some(CompactRule {
+            cfa_register: RSP,
+            cfa_offset: 8,
+            return_address: Some(-1),
+            ..CompactRule::default()
+        }),
+    }
+}
+
+/// Whether the code at `target` goes straight to its return without removing the record, which it
+/// has done before.
+fn has_left_record(code: Code<'_>, target: u64) -> bool {
+    const LONGEST: usize = 8;
+    let (mut window, mut at) = (Window::default(), target);
+    for _ in 0..LONGEST {
+        let Some(instruction) = window.decode(code, at) else {
+            return false;
+        };
+        at = instruction.next_ip();
+        match kind(&instruction) {
+            Kind::Return => return true,
+            Kind::Next | Kind::Branch(_) => {}
+            _ => return false,
+        }
+        let operands = (instruction.op0_register(), instruction.op1_register());
+        if let (Mnemonic::Leave, _)
+        | (Mnemonic::Pop, (Register::RBP, _))
+        | (Mnemonic::Mov, (Register::RSP, Register::RBP)) = (instruction.mnemonic(), operands)
+        {
+            return false;
+        }
+    }
+    false
 }
 
 /// Reports the targets of jumps out of a function; returns whether these are all.
