@@ -59,14 +59,8 @@ impl SyntheticAddresses {
 
     /// Reserves addresses for a function; returns one within them, so that those beside it, which
     /// some readers look up for callers, have the name, too.
-    pub(crate) fn add_function(&mut self, name: String) -> (u64, Line) {
-        let start = self.reserve(Self::FUNCTION);
-        let line = Line {
-            start,
-            size: Self::FUNCTION,
-            name,
-        };
-        (start + Self::FUNCTION / 2, line)
+    pub(crate) fn add_function(&mut self) -> u64 {
+        self.reserve(Self::FUNCTION) + Self::FUNCTION / 2
     }
 }
 
@@ -79,6 +73,15 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    /// The addresses that were reserved for a function with this one.
+    pub(crate) fn of_function(address: u64, name: String) -> Self {
+        Self {
+            start: address - SyntheticAddresses::FUNCTION / 2,
+            size: SyntheticAddresses::FUNCTION,
+            name,
+        }
+    }
+
     /// Adds it to a perf map.
     pub(crate) fn write(&self, map: &mut String) {
         let Self { start, size, name } = self;

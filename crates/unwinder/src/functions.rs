@@ -54,8 +54,5 @@ fn function(
 ) -> Option<u64> {
     let address = frame.lookup_address();
     let in_file = code.locate(address)?.has_tables;
-    if in_file && !stack.may_interpret_at(address) {
-        return None;
-    }
     stack.function(address, in_file, pointer)
 }

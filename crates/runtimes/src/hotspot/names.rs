@@ -145,8 +145,9 @@ impl CodeNames {
         if !self.has_room(size_of::<InterpretedMethod>() + size_of::<Line>() + length) {
             return None;
         }
-        let (address, line) = self.addresses.add_function(name?);
-        self.lines.push(line);
+        let name = name?;
+        let address = self.addresses.add_function();
+        self.lines.push(Line::of_function(address, name));
         Some(address)
     }
 

@@ -1,6 +1,6 @@
 //! V8 in a process, and its functions that were seen.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
@@ -78,8 +78,7 @@ struct Function {
 #[derive(Clone, Debug, Default)]
 struct Names {
     addresses: SyntheticAddresses,
-    known: HashMap<String, u64>,
-    lines: Vec<Line>,
+    known: BTreeMap<String, u64>,
     bytes: usize,
 }
 
@@ -109,13 +108,6 @@ impl V8 {
     pub fn is_builtin(&self, file_offset: u64) -> bool {
         let builtins = self.file_code.builtins.as_ref();
         builtins.is_some_and(|code| code.contains(&file_offset))
-    }
-
-    /// Whether the code at this offset of the file can be the interpreter's, in which all functions
-    /// run that are not compiled.
-    pub fn may_interpret_at(&self, file_offset: u64) -> bool {
-        let interpreter = self.file_code.interpreter.as_ref();
-        interpreter.is_none_or(|code| code.contains(&file_offset))
     }
 
     /// Where the code that was compiled at run time and is at this address begins, at a time in
@@ -216,8 +208,8 @@ impl V8 {
     /// Whether this code in the file is the interpreter's, if the word for bytecodes in its frame
     /// is this one.
     fn interprets_at(&mut self, memory: &mut impl Memory, offset: u64, bytecodes: u64) -> bool {
-        if self.file_code.interpreter.is_some() {
-            return self.may_interpret_at(offset);
+        if let Some(interpreter) = &self.file_code.interpreter {
+            return interpreter.contains(&offset);
         }
         if let Some(&known) = self.interprets.get(&offset) {
             return known;
@@ -270,7 +262,9 @@ impl V8 {
 
     /// Adds the names of the functions that were seen to a perf map: lines of `START SIZE NAME`.
     pub fn write_perf_map(&self, map: &mut String) {
-        self.names.lines.iter().for_each(|line| line.write(map));
+        for (name, &address) in &self.names.known {
+            Line::of_function(address, name.clone()).write(map);
+        }
     }
 }
 
@@ -283,11 +277,10 @@ impl Names {
         if let Some(&address) = self.known.get(&name) {
             return Some(address);
         }
-        let bytes = self.bytes + 2 * name.len() + size_of::<Line>() + size_of::<(String, u64)>();
+        let bytes = self.bytes + name.len() + size_of::<(String, u64)>();
         (bytes <= Self::BYTES).then_some(())?;
         self.bytes = bytes;
-        let (address, line) = self.addresses.add_function(name.clone());
-        self.lines.push(line);
+        let address = self.addresses.add_function();
         self.known.insert(name, address);
         Some(address)
     }

@@ -155,13 +155,6 @@ pub trait Memory {
         false
     }
 
-    /// Whether this code, which is in a file, can be that of an interpreter whose frames have
-    /// functions.
-    fn may_interpret_at(&self, address: u64) -> bool {
-        let _ = address;
-        false
-    }
-
     /// The address that represents the function of a frame in the call chain, given the address of
     /// its code, which is in a file or was compiled at run time, and the words below its frame
     /// pointer, if the frame is complete. `None`: the code's address does.

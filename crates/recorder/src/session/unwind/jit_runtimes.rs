@@ -253,16 +253,6 @@ impl<'a> JitRuntime<'a> {
         }
     }
 
-    /// Whether this code can be that of an interpreter whose frames have functions.
-    pub(crate) fn may_interpret_at(&self, address: u64) -> bool {
-        match &self.runtime {
-            Runtime::V8 { engine, .. } => {
-                (self.file.offset(address)).is_some_and(|offset| engine.may_interpret_at(offset))
-            }
-            Runtime::HotSpot(_) => false,
-        }
-    }
-
     /// The address that represents the function of a frame, whose code is in a file or was compiled
     /// at run time.
     pub(crate) fn function(
@@ -282,10 +272,9 @@ impl<'a> JitRuntime<'a> {
         else {
             return None;
         };
+        let function = engine.function(&mut self.memory, code, words, self.now)?;
         let pid = self.memory.pid();
-        match names_itself.get_or_insert_with(|| writes_perf_map(pid)) {
-            true => None,
-            false => engine.function(&mut self.memory, code, words, self.now),
-        }
+        let names_itself = *names_itself.get_or_insert_with(|| writes_perf_map(pid));
+        (!names_itself).then_some(function)
     }
 }

@@ -138,10 +138,6 @@ impl Memory for SampleMemory<'_> {
         (self.runtime.as_ref()).is_some_and(|it| it.is_builtin(address))
     }
 
-    fn may_interpret_at(&self, address: u64) -> bool {
-        (self.runtime.as_ref()).is_some_and(|it| it.may_interpret_at(address))
-    }
-
     fn function(&mut self, address: u64, in_file: bool, words: Option<&FrameWords>) -> Option<u64> {
         self.runtime.as_mut()?.function(address, in_file, words)
     }

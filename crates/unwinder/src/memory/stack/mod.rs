@@ -176,11 +176,6 @@ impl<'a> Stack<'a> {
         self.memory.is_builtin(address)
     }
 
-    /// See [`Memory::may_interpret_at`].
-    pub(crate) fn may_interpret_at(&self, address: u64) -> bool {
-        self.memory.may_interpret_at(address)
-    }
-
     /// See [`Memory::function`]. `frame_pointer`: of a complete frame.
     pub(crate) fn function(
         &mut self,
