@@ -2,6 +2,7 @@
 //! unwind information.
 
 mod aarch64;
+mod compiled_code;
 mod x86_64;
 
 use std::ops::Range;
@@ -103,37 +104,6 @@ impl Architecture {
     ) -> Option<bool> {
         match self {
             Self::X86_64 => x86_64::has_frame_pointer(code, start, target, cfa_offset),
-            Self::Aarch64 => None,
-        }
-    }
-
-    /// The rule for code all of whose frames have this size, with the return address and below it
-    /// the caller's frame pointer as their outermost words.
-    pub(crate) fn fixed_frame(self, size: u32) -> Option<CompactRule> {
-        match self {
-            Self::X86_64 => x86_64::frame(x86_64::RSP, size),
-            Self::Aarch64 => None,
-        }
-    }
-
-    /// The rule at `at` in code that keeps frame pointers and starts at `start`, if that is known.
-    /// `interrupted`: otherwise, the code is in the call before `at`.
-    pub(crate) fn by_frame_record(
-        self,
-        code: Code<'_>,
-        (start, at): (Option<u64>, u64),
-        interrupted: bool,
-    ) -> Option<CompactRule> {
-        match self {
-            Self::X86_64 => x86_64::by_frame_record(code, start, at, interrupted),
-            Self::Aarch64 => None,
-        }
-    }
-
-    /// The rule at `target` if the code leads straight from there to its function's return.
-    pub(crate) fn epilogue(self, code: Code<'_>, target: u64) -> Option<CompactRule> {
-        match self {
-            Self::X86_64 => x86_64::epilogue(code, target),
             Self::Aarch64 => None,
         }
     }

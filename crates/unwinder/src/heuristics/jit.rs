@@ -119,10 +119,12 @@ fn leave_compiled(
         _ => {
             let is_leaf = step.frame.interrupted;
             let mut read = reader(step, code);
-            let epilogue = is_leaf.then(|| architecture.epilogue(&mut read, at));
-            epilogue
-                .flatten()
-                .or_else(|| architecture.fixed_frame(size))
+            let leaving = || {
+                let by_return = architecture.epilogue(&mut read, at);
+                by_return.or_else(|| architecture.left_by_jump(&mut read, &code.range, at))
+            };
+            let leaving = is_leaf.then(leaving).flatten();
+            leaving.or_else(|| architecture.fixed_frame(size))
         }
     };
     apply_alone(step, rule)

@@ -25,6 +25,21 @@ const EPILOGUE: [u8; 19] = [
     0xc3,
 ];
 const END: u64 = COMPILED + 0x800;
+/// nop, three times; add $0x20, %rsp; pop %rbp; jmp to other code, with an exception
+const UNWINDING: [u8; 13] = [
+    0x90, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x20, 0x5d, 0xe9, 0, 0, 0x10, 0,
+];
+const RETHROW: u64 = COMPILED + 0x900;
+/// movabs $0, %r10; mov %r10, 0x358(%r15); jmp to other code, from a return
+const POLLING: [u8; 22] = [
+    0x49, 0xba, 0, 0, 0, 0, 0, 0, 0, 0, 0x4d, 0x89, 0x97, 0x58, 0x03, 0, 0, 0xe9, 0, 0, 0x10, 0,
+];
+const SAFEPOINT: u64 = COMPILED + 0xa00;
+/// nop, eight times; jmp to other code, which removes the frame
+const HANDLING: [u8; 13] = [
+    0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xe9, 0, 0, 0x10, 0,
+];
+const HANDLER: u64 = COMPILED + 0xb00;
 const EXCEPTION: u64 = CODE + 0x4_0000;
 const CONTINUATION: u64 = CODE + 0x5_0000;
 /// push %rdx; sub $8, %rsp; mov %rbp, (%rsp); nop; add $8, %rsp; pop %rdx; jmp *%rax
@@ -135,6 +150,9 @@ fn unwind(sampled: &Sampled<'_>) -> (Vec<u64>, StackEnd) {
     let code = [
         (COMPILED, PROLOGUE.to_vec()),
         (END, EPILOGUE.to_vec()),
+        (RETHROW, UNWINDING.to_vec()),
+        (SAFEPOINT, POLLING.to_vec()),
+        (HANDLER, HANDLING.to_vec()),
         (STUB, LEAF.to_vec()),
         (EXCEPTION, HANDLER_SEARCH.to_vec()),
     ];
@@ -187,6 +205,34 @@ fn prologue_and_epilogue_have_parts_of_a_frame() {
     check_compiled(0x804, &whole[4..]);
     check_compiled(0x805, &whole[5..]);
     check_compiled(0x800 + EPILOGUE.len() as u64 - 1, &whole[5..]);
+}
+
+/// The words of its caller's frame look like return addresses.
+#[test]
+fn code_that_leaves_by_a_jump_may_have_removed_its_frame() {
+    let whole = [
+        1,
+        2,
+        3,
+        4,
+        0x1234,
+        OTHER + 0x20,
+        3,
+        4,
+        5,
+        6,
+        7,
+        OTHER + 0x40,
+    ];
+    check_compiled(0x903, &whole);
+    check_compiled(0x907, &whole[4..]);
+    check_compiled(0x908, &whole[5..]);
+    for offset in [0, 10, 17] {
+        check_compiled(0xa00 + offset, &whole[5..]);
+    }
+    for offset in [4, 8] {
+        check_compiled(0xb00 + offset, &whole);
+    }
 }
 
 #[test]

@@ -2,6 +2,8 @@
 //! `longjmp`, `setcontext` and libgcc's functions for exceptions restore the registers of another
 //! frame, and return to it.
 
+use std::ops::Range;
+
 use iced_x86::{Instruction, Mnemonic, Register};
 
 use super::decode::{Kind, Window, kind};
@@ -45,6 +47,56 @@ fn find_exit(code: Code<'_>, target: u64) -> Option<Exit> {
         });
     }
     None
+}
+
+/// The rule at `target` in code of HotSpot, if it goes straight to a jump out of this function
+/// before which the frame is removed: to unwind an exception, or to a safepoint when it returns.
+/// Other jumps leave the frame to what they jump to.
+pub(in crate::arch) fn left_by_jump(
+    code: Code<'_>,
+    function: &Range<u64>,
+    target: u64,
+) -> Option<CompactRule> {
+    const LONGEST: usize = 4;
+    let (mut window, mut clobbers) = (Window::default(), Clobbers::new());
+    let mut state = State::new(target);
+    for _ in 0..LONGEST {
+        let jump = state.at;
+        let instruction = window.decode(code, jump)?;
+        state.at = instruction.next_ip();
+        match kind(&instruction) {
+            Kind::Next => state.run(&instruction, &mut clobbers),
+            Kind::Jump(to) if !function.contains(&to) => {
+                return has_removed_frame(code, jump).then(|| state.rule())?;
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether the instructions before the jump do what others do only without a frame.
+fn has_removed_frame(code: Code<'_>, jump: u64) -> bool {
+    /// `add rsp, N` with a short and a long number; `pop rbp` follows.
+    const ADD: [&[u8]; 2] = [&[0x48, 0x83, 0xc4], &[0x48, 0x81, 0xc4]];
+    const POP: u8 = 0x5d;
+    /// `mov [r15 + N], r10`: the return whose safepoint it is, with a short and a long number.
+    const STORE: [&[u8]; 2] = [&[0x4d, 0x89, 0x57], &[0x4d, 0x89, 0x97]];
+    let mut before = [0; 8];
+    let length = before.len() as u64;
+    let is_read = jump
+        .checked_sub(length)
+        .is_some_and(|start| code(start, &mut before) == before.len());
+    let ends_with = |bytes: &[u8], [short, long]: [&[u8]; 2]| {
+        bytes
+            .get(bytes.len() - 4..)
+            .is_some_and(|end| end.starts_with(short))
+            || bytes
+                .get(bytes.len() - 7..)
+                .is_some_and(|end| end.starts_with(long))
+    };
+    let pops = before.last() == Some(&POP) && ends_with(&before[..7], ADD);
+    is_read && (pops || ends_with(&before, STORE))
 }
 
 /// If the code at `target` goes straight to the end of its function, whether a register says where

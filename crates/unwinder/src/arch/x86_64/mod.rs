@@ -19,7 +19,7 @@ pub(super) use analysis::{
 };
 use decode::{Kind, decode, kind};
 pub(super) use entry::entry;
-pub(super) use exit::{exit_has_stack, registers_at_exit, returns_elsewhere};
+pub(super) use exit::{exit_has_stack, left_by_jump, registers_at_exit, returns_elsewhere};
 pub(super) use landing::{landing, landing_registers};
 
 const RAX: u8 = 0;
