@@ -25,7 +25,7 @@ mod waiting;
 
 pub use aliases::Aliases;
 pub use endless::Endless;
-pub use need::{Need, allowed, cgroups, cpusets, needs};
+pub use need::{Need, allowed, cgroups, cpusets, dotnet, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
 pub use sandbox::{PERF_EVENT_OPEN, PTRACE, refusing};

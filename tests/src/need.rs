@@ -1,6 +1,8 @@
 //! The needs of a test.
 
+use std::fs::{self, Permissions};
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,6 +30,8 @@ pub enum Need {
     Php,
     /// Ruby of the version that prof reads.
     Ruby,
+    /// .NET, in the package `dotnetcore2` of Python, which `.ci/run` installs.
+    Dotnet,
     /// The CPU's counters, which CI's kind of machine lacks by nature.
     HardwareCounters,
 }
@@ -65,6 +69,7 @@ impl Need {
                     .output();
                 output.is_ok_and(|output| output.stdout.starts_with(b"3.1."))
             }
+            Self::Dotnet => dotnet().is_some(),
             Self::HardwareCounters => has_hardware_counters(),
         }
     }
@@ -107,6 +112,18 @@ pub fn allowed(mut command: Command) -> bool {
         let _ = std::io::stderr().write_all(message.as_bytes());
     }
     allowed
+}
+
+/// The program that runs those of .NET.
+pub fn dotnet() -> Option<PathBuf> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/python/bin/python3");
+    let code = "import dotnetcore2; print(*dotnetcore2.__path__)";
+    let output = Command::new(python).args(["-c", code]).output().ok()?;
+    let package = String::from_utf8(output.stdout).ok()?;
+    let program = Path::new(package.trim_end()).join("bin/dotnet");
+    // The package leaves that to its own code.
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).ok()?;
+    Some(program)
 }
 
 /// The folder in which cgroups of version 2 can be made.

@@ -15,6 +15,7 @@ mod command;
 mod containers;
 mod control;
 mod doctor;
+mod dotnet;
 mod downloads;
 mod events;
 mod everyday_programs;

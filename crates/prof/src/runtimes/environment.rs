@@ -26,12 +26,15 @@ struct Runtime {
     is_harmless: fn(&Program) -> bool,
 }
 
-const RUNTIMES: [Runtime; 3] = [
+const NODE_OPTIONS: &str = "NODE_OPTIONS";
+const DOTNET: &str = "libcoreclr.so";
+
+const RUNTIMES: [Runtime; 4] = [
     // <https://nodejs.org/api/cli.html#node_optionsoptions>: `--perf-basic-prof` also names V8's
     // stubs and regular expressions, but writes V8's log, and the variable may not contain the
     // flags that send it elsewhere.
     Runtime {
-        variable: "NODE_OPTIONS",
+        variable: NODE_OPTIONS,
         arguments: "--perf-basic-prof-only-functions --interpreted-frames-native-stack",
         own: "--perf-",
         executables: &["node", "nodejs"],
@@ -54,7 +57,22 @@ const RUNTIMES: [Runtime; 3] = [
         executables: &["mono", "mono-sgen"],
         is_harmless: |_| on_path("mono").is_some(),
     },
+    // <https://learn.microsoft.com/en-us/dotnet/core/runtime-config/debugging-profiling>: 3 is a
+    // perf map without a jitdump, and releases before .NET 6 do not know the prefix `DOTNET_`.
+    // Programs may bring their own runtime.
+    Runtime {
+        variable: "COMPlus_PerfMapEnabled",
+        arguments: "3",
+        own: "PerfMapEnabled",
+        executables: &[DOTNET],
+        is_harmless: |_| has_usual_tmp(),
+    },
 ];
+
+/// Whether programs write temporary files where perf maps are expected: .NET writes them there.
+fn has_usual_tmp() -> bool {
+    env::var_os("TMPDIR").is_none_or(|directory| Path::new(&directory) == Path::new("/tmp"))
+}
 
 /// The arguments for a Node that otherwise writes V8's log beside its map.
 const NODE_ARGUMENTS: [&str; 4] = [
@@ -67,63 +85,93 @@ const NODE_ARGUMENTS: [&str; 4] = [
 /// What was set for a program.
 #[derive(Debug, Default)]
 pub(super) struct Settings {
-    /// The names of variables, and of arguments, for users.
-    pub(super) names: Vec<&'static str>,
+    variables: Vec<&'static str>,
+    /// Whether the program got [`NODE_ARGUMENTS`].
+    has_node_arguments: bool,
     /// The directory with settings of PHP, which is removed with this.
-    _php: Option<TempDir>,
+    php: Option<TempDir>,
+}
+
+impl Settings {
+    /// Whether nothing was set.
+    pub(super) fn is_empty(&self) -> bool {
+        self.variables.is_empty() && !self.has_node_arguments && self.php.is_none()
+    }
+
+    /// What was set for .NET, for users.
+    pub(super) fn of_dotnet(&self) -> Option<&'static str> {
+        self.of_executable(Path::new(DOTNET))
+    }
+
+    /// What was set for the runtime whose executable this is, for users.
+    pub(super) fn of_executable(&self, path: &Path) -> Option<&'static str> {
+        let name = path.file_name()?;
+        if name.to_str().is_some_and(php::is_named) {
+            return self.php.as_ref().map(|_| php::VARIABLE);
+        }
+        let is_its = |runtime: &&Runtime| runtime.executables.iter().any(|&known| name == known);
+        let variable = RUNTIMES.iter().find(is_its)?.variable;
+        match self.variables.contains(&variable) {
+            true => Some(variable),
+            false => {
+                (self.has_node_arguments && variable == NODE_OPTIONS).then_some("arguments of node")
+            }
+        }
+    }
 }
 
 /// Sets the variables for a program, or arguments of it: none if its arguments or a variable show
 /// that the user has decided.
 pub(super) fn set(program: &mut Program) -> Settings {
-    let value_of = |variable: &str| env::var_os(variable).unwrap_or_default();
-    if has_decided(program, value_of) {
+    let variables: Vec<_> = env::vars_os().collect();
+    if has_decided(program, &variables) {
         return Settings::default();
     }
     let harmless = RUNTIMES.iter().filter(|it| (it.is_harmless)(program));
-    let set = variables(harmless, value_of);
-    let mut names: Vec<_> = set.iter().map(|(name, _)| *name).collect();
+    let set = with_arguments(harmless, &variables);
+    let variables = set.iter().map(|(name, _)| *name).collect();
     let set = set.into_iter().map(|(name, value)| (name.into(), value));
     program.environment.extend(set);
-    if node_help(program) == Some(NodeHelp::Arguments) {
+    let has_node_arguments = node_help(program) == Some(NodeHelp::Arguments);
+    if has_node_arguments {
         let arguments = NODE_ARGUMENTS.map(OsString::from);
         program.argv.splice(1..1, arguments);
-        names.insert(0, "arguments of node");
     }
-    // Without such a directory, PHP runs as it does without prof.
-    let php = php::set(program).unwrap_or_default();
-    names.extend(php.as_ref().map(|_| php::VARIABLE));
-    Settings { names, _php: php }
+    Settings {
+        variables,
+        has_node_arguments,
+        // Without such a directory, PHP runs as it does without prof.
+        php: php::set(program).unwrap_or_default(),
+    }
 }
 
-/// Whether a file is the executable of a runtime that reads one of the variables.
-pub(super) fn is_executable_of_runtime(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default();
-    name.to_str().is_some_and(php::is_named)
-        || RUNTIMES
-            .iter()
-            .any(|runtime| runtime.executables.iter().any(|&known| name == known))
-}
+type Variable = (OsString, OsString);
 
 /// Whether the user has chosen the options of a runtime. A new perf map could then belong to either
 /// runtime, so nothing is set.
-fn has_decided(program: &Program, value_of: impl Fn(&str) -> OsString) -> bool {
+fn has_decided(program: &Program, variables: &[Variable]) -> bool {
     const PHP: &str = "opcache.jit_debug";
     let mut words = program.argv.iter();
     words.any(|word| contains(word, PHP))
         || RUNTIMES.iter().any(|runtime| {
-            let value = value_of(runtime.variable);
-            let mut words = program.argv.iter().chain([&value]);
+            let mut words = program.argv.iter();
+            let mut variables = variables.iter();
             words.any(|word| contains(word, runtime.own))
+                || variables.any(|(name, value)| {
+                    // The names of .NET's variables have two prefixes.
+                    contains(name, runtime.own)
+                        || name == runtime.variable && contains(value, runtime.own)
+                })
         })
 }
 
-fn variables<'r>(
+fn with_arguments<'r>(
     wanted: impl Iterator<Item = &'r Runtime>,
-    value_of: impl Fn(&str) -> OsString,
+    variables: &[Variable],
 ) -> Vec<(&'static str, OsString)> {
     let set = wanted.map(|runtime| {
-        let mut value = value_of(runtime.variable);
+        let before = variables.iter().find(|(name, _)| name == runtime.variable);
+        let mut value = before.map_or_else(OsString::new, |(_, value)| value.clone());
         if !value.is_empty() {
             value.push(" ");
         }
@@ -142,13 +190,15 @@ fn contains(word: &OsStr, part: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn node(argv: &[&str], options: &str) -> Option<OsString> {
-        let value_of = |variable: &str| match variable {
-            "NODE_OPTIONS" => options.into(),
-            _ => OsString::new(),
-        };
+    fn set(argv: &[&str], variables: &[(&str, &str)]) -> Option<Vec<(&'static str, OsString)>> {
+        let variables = variables.iter();
+        let variables: Vec<Variable> = variables.map(|&(n, v)| (n.into(), v.into())).collect();
         let program = Program::new(argv.to_vec());
-        let set = (!has_decided(&program, value_of)).then(|| variables(RUNTIMES.iter(), value_of));
+        (!has_decided(&program, &variables)).then(|| with_arguments(RUNTIMES.iter(), &variables))
+    }
+
+    fn node(argv: &[&str], options: &str) -> Option<OsString> {
+        let set = set(argv, &[(NODE_OPTIONS, options)]);
         set?.into_iter().next().map(|(_, value)| value)
     }
 
@@ -166,5 +216,15 @@ mod tests {
         assert_eq!(node(&["sh", "-c", "node --perf-basic-prof a.js"], ""), None);
         assert_eq!(node(&["node", "a.js"], "--perf-basic-prof"), None);
         assert_eq!(node(&["erl", "+JPperf", "true"], ""), None);
+    }
+
+    #[test]
+    fn each_prefix_of_a_variable_of_dotnet_is_the_users() {
+        let ours = ("COMPlus_PerfMapEnabled", OsString::from("3"));
+        assert!(set(&["dotnet", "a.dll"], &[]).unwrap().contains(&ours));
+        for name in ["COMPlus_PerfMapEnabled", "DOTNET_PerfMapEnabled"] {
+            assert_eq!(set(&["dotnet", "a.dll"], &[(name, "0")]), None);
+            assert_eq!(set(&["env", &format!("{name}=1"), "app"], &[]), None);
+        }
     }
 }

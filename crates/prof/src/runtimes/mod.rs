@@ -2,8 +2,8 @@
 //! the recording.
 //!
 //! ```text
-//! before recording   variables for the command (Node, Erlang, Mono), or  environment.rs
-//!                    arguments of it (Node from 23 on)
+//! before recording   variables for the command (Node, Erlang, Mono,      environment.rs
+//!                    .NET), or arguments of it (Node from 23 on)
 //!                    a directory with settings (PHP)                     php.rs
 //!                    which of them the installed releases take           releases.rs
 //! after it           the attach protocol of JVMs that were attached to   java.rs
@@ -17,7 +17,7 @@ mod perf_maps;
 mod php;
 mod releases;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prof_console::Console;
 use prof_model::{Pid, counted};
@@ -74,18 +74,7 @@ impl RuntimeHelp {
     /// removes the perf maps that prof caused.
     pub(crate) fn finish(self, summary: &Summary, console: Console) {
         let mut maps = self.request_from_jvms(&summary.pinned, console);
-        let how = match maps.is_empty() {
-            true => format!("set {} for them", self.settings.names.join(", ")),
-            false => "requested them".to_owned(),
-        };
-        if !self.settings.names.is_empty() {
-            // Other programs write such maps on their own: those stay.
-            let asked = perf_maps::requested_processes(&summary.files);
-            let written = PerfMaps::read();
-            let written = written.changed_since(&self.before);
-            maps.extend(written.filter(|map| asked.contains(&map.pid)));
-            maps.extend(perf_maps::inside(&summary.pinned, &asked, &self.before));
-        }
+        let requested = self.add_written(&mut maps, summary);
         if maps.is_empty() && summary.pinned.is_empty() {
             return;
         }
@@ -101,8 +90,17 @@ impl RuntimeHelp {
                 }
             }
         }
-        maps.retain(|map| recorded.contains(&map.pid));
+        // A process of which nothing was recorded needs no map.
         maps.iter().for_each(PerfMap::remove);
+        maps.retain(|map| recorded.contains(&map.pid));
+        let settings: BTreeSet<&str> = (maps.iter())
+            .filter_map(|map| requested.get(&map.pid).copied())
+            .collect();
+        let settings: Vec<&str> = settings.into_iter().collect();
+        let how = match settings.is_empty() {
+            true => "requested them".to_owned(),
+            false => format!("set {} for them", settings.join(", ")),
+        };
         if !maps.is_empty() {
             console.say(format_args!(
                 "kept the symbols of JIT code of {} (prof {how}; --no-runtime-help leaves programs \
@@ -110,6 +108,38 @@ impl RuntimeHelp {
                 counted(maps.len() as u64, "process"),
             ));
         }
+    }
+
+    /// Adds the perf maps that the settings caused; returns the processes that may have written
+    /// them, and the setting of each.
+    fn add_written(
+        &self,
+        maps: &mut Vec<PerfMap>,
+        summary: &Summary,
+    ) -> BTreeMap<Pid, &'static str> {
+        if self.settings.is_empty() {
+            return BTreeMap::new();
+        }
+        let written = PerfMaps::read();
+        let written: Vec<PerfMap> = written.changed_since(&self.before).collect();
+        if written.is_empty() && summary.pinned.processes.is_empty() {
+            return BTreeMap::new();
+        }
+        let of_dotnet = written.iter().filter(|map| map.is_of_dotnet());
+        let of_dotnet: BTreeSet<Pid> = of_dotnet.map(|map| map.pid).collect();
+        let requested = perf_maps::requested_processes(&summary.files, |pid, mapped| {
+            let by_map = || {
+                self.settings
+                    .of_dotnet()
+                    .filter(|_| of_dotnet.contains(&pid))
+            };
+            self.settings.of_executable(mapped).or_else(by_map)
+        });
+        // Other programs write such maps on their own: those stay.
+        let written = written.into_iter();
+        maps.extend(written.filter(|map| requested.contains_key(&map.pid)));
+        maps.extend(perf_maps::inside(&summary.pinned, &requested, &self.before));
+        requested
     }
 
     /// The perf maps that the JVMs wrote whose names were not read from their memory.

@@ -1,8 +1,8 @@
 //! The perf maps that processes leave in `/tmp`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, Metadata};
-use std::io;
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,9 @@ use std::time::SystemTime;
 
 use prof_model::Pid;
 use prof_perfdata::{Record, Recording};
-use prof_procfs::descriptor;
+use prof_procfs::{Task, descriptor};
 use prof_recorder::PinnedFiles;
 use rustix::fs::{Access, Mode, OFlags, ResolveFlags};
-
-use super::environment::is_executable_of_runtime;
 
 const DIRECTORY: &str = "/tmp";
 
@@ -43,8 +41,22 @@ impl PerfMap {
         }
     }
 
-    /// Removes the file; errors are ignored.
+    /// Whether .NET wrote it, which may be a part of any executable: its own library has functions
+    /// in each map.
+    pub(super) fn is_of_dotnet(&self) -> bool {
+        const SIZE: u64 = 1 << 20;
+        const LIBRARY: &str = "[System.Private.CoreLib]";
+        let mut start = Vec::new();
+        let file = File::open(&self.path);
+        let read = file.and_then(|file| file.take(SIZE).read_to_end(&mut start));
+        read.is_ok() && String::from_utf8_lossy(&start).contains(LIBRARY)
+    }
+
+    /// Removes the file, and the list of images that .NET writes beside it; errors are ignored.
     pub(super) fn remove(&self) {
+        let name = self.path.file_name().unwrap_or_default();
+        let images = name.to_string_lossy().replacen("perf-", "perfinfo-", 1);
+        let _ = fs::remove_file(self.path.with_file_name(images));
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -53,6 +65,8 @@ impl PerfMap {
 #[derive(Debug, Default)]
 pub(super) struct PerfMaps {
     maps: BTreeMap<Pid, Version>,
+    /// Those of processes that ran when the maps were read.
+    running: BTreeSet<Pid>,
     /// `None` if they were not read.
     read_at: Option<SystemTime>,
 }
@@ -62,6 +76,11 @@ pub(super) struct PerfMaps {
 struct Version {
     inode: u64,
     changed: (i64, i64),
+}
+
+/// Whether a process that runs goes on writing to its map.
+fn runs(pid: &Pid) -> bool {
+    Task::of(*pid).exists()
 }
 
 impl Version {
@@ -89,17 +108,21 @@ impl PerfMaps {
             let is_ours = metadata.is_file() && metadata.uid() == user;
             is_ours.then(|| (pid, Version::of(&metadata)))
         });
+        let maps: BTreeMap<Pid, Version> = found.collect();
         Self {
             read_at: Some(SystemTime::now()),
-            maps: found.collect(),
+            running: maps.keys().copied().filter(runs).collect(),
+            maps,
         }
     }
 
-    /// The perf maps that are new or have changed.
+    /// The perf maps that are new or have changed, but for those of processes that ran before.
     pub(super) fn changed_since(&self, before: &Self) -> impl Iterator<Item = PerfMap> {
         let changed = self.maps.iter();
         changed
-            .filter(|&(pid, version)| before.maps.get(pid) != Some(version))
+            .filter(|&(pid, version)| {
+                before.maps.get(pid) != Some(version) && !before.running.contains(pid)
+            })
             .map(|(&pid, _)| PerfMap {
                 pid,
                 path: Path::new(DIRECTORY).join(file_name(pid)),
@@ -112,11 +135,11 @@ impl PerfMaps {
 /// are new or have changed.
 pub(super) fn inside(
     pinned: &PinnedFiles,
-    pids: &BTreeSet<Pid>,
+    pids: &BTreeMap<Pid, &str>,
     before: &PerfMaps,
 ) -> Vec<PerfMap> {
     let processes = pinned.processes.iter();
-    let asked = processes.filter(|process| pids.contains(&process.pid));
+    let asked = processes.filter(|process| pids.contains_key(&process.pid));
     let found = asked.filter_map(|process| {
         let root = pinned.roots.get(process.root)?;
         let directory = open_tmp(&descriptor(&root.directory)).ok()?;
@@ -147,25 +170,23 @@ pub(super) fn open_tmp(root: &Path) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// The processes of these recordings that ran a runtime which the environment makes write a map. A
-/// recording that cannot be read yields none.
-pub(super) fn requested_processes(recordings: &[PathBuf]) -> BTreeSet<Pid> {
-    recordings
-        .iter()
-        .flat_map(|path| runtimes_in(path))
-        .collect()
-}
-
-fn runtimes_in(recording: &Path) -> BTreeSet<Pid> {
-    let mut found = BTreeSet::new();
-    let Ok(mut recording) = Recording::open(recording) else {
-        return found;
-    };
-    while let Some(record) = recording.next() {
-        if let Record::Mmap(mmap) = record
-            && is_executable_of_runtime(Path::new(mmap.path))
-        {
-            found.insert(mmap.pid);
+/// The processes of these recordings in which a setting made a runtime write a map, by a file that
+/// each has mapped, and that setting. A recording that cannot be read yields none.
+pub(super) fn requested_processes(
+    recordings: &[PathBuf],
+    setting: impl Fn(Pid, &Path) -> Option<&'static str>,
+) -> BTreeMap<Pid, &'static str> {
+    let mut found = BTreeMap::new();
+    for path in recordings {
+        let Ok(mut recording) = Recording::open(path) else {
+            continue;
+        };
+        while let Some(record) = recording.next() {
+            if let Record::Mmap(mmap) = record
+                && let Some(setting) = setting(mmap.pid, Path::new(mmap.path))
+            {
+                found.insert(mmap.pid, setting);
+            }
         }
     }
     found
@@ -190,21 +211,44 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
         let read = || PerfMaps::read_in(directory.path());
-        write("perf-1.map", "old");
+        // No process has these PIDs: the kernel's PID_MAX_LIMIT is lower.
+        write("perf-4194305.map", "old");
         write("perf-02.map", "not of a process");
         write("perf-x.map", "neither");
+        let own = std::process::id();
+        write(&format!("perf-{own}.map"), "of a process that goes on");
         let before = read();
-        assert_eq!(before.maps.len(), 1);
+        assert_eq!(before.maps.len(), 2);
+        write(&format!("perf-{own}.map"), "of a process that has gone on");
         assert_eq!(read().changed_since(&before).count(), 0);
-        write("perf-3.map", "new");
+        write("perf-4194307.map", "new");
         // A new file with this name is another file, whatever the resolution of times is.
         write("other", "new");
         fs::rename(
             directory.path().join("other"),
-            directory.path().join("perf-1.map"),
+            directory.path().join("perf-4194305.map"),
         )
         .unwrap();
         let pids: Vec<Pid> = read().changed_since(&before).map(|map| map.pid).collect();
-        assert_eq!(pids, [1, 3]);
+        assert_eq!(pids, [4_194_304 + 1, 4_194_304 + 3]);
+    }
+
+    #[test]
+    fn maps_of_dotnet_are_known_by_its_library() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("perf-1.map");
+        let mut map = PerfMap {
+            pid: 1,
+            path,
+            _directory: None,
+        };
+        assert!(!map.is_of_dotnet());
+        fs::write(&map.path, "7f00 10 JS:*f a.js:1:1\n").unwrap();
+        assert!(!map.is_of_dotnet());
+        let name = "void [System.Private.CoreLib] System.AppContext::Setup(char**)[PreJIT]";
+        fs::write(&map.path, format!("7f00 10 {name}\n")).unwrap();
+        assert!(map.is_of_dotnet());
+        map.path = directory.path().to_owned();
+        assert!(!map.is_of_dotnet());
     }
 }

@@ -1,5 +1,6 @@
 //! Linker names to names for people, each once.
 
+mod dotnet;
 pub(crate) mod readable;
 pub(crate) mod shorten;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use gimli::{EndianSlice, RunTimeEndian};
 
+use crate::demangling::dotnet::demangle_dotnet;
 use crate::demangling::readable::readable;
 use crate::options::Demangle;
 
@@ -110,8 +112,9 @@ fn without_clone(raw: &str) -> &str {
 }
 
 /// The name for people of the function that the linker calls `raw`: Rust (v0, and legacy without
-/// its hash) and Itanium C++ names demangled and made [`readable`], others as they are; without
-/// the suffixes by which compilers distinguish parts and variants of a function.
+/// its hash) and Itanium C++ names demangled and made [`readable`], methods of .NET without return
+/// type and assemblies, others as they are; without the suffixes by which compilers distinguish
+/// parts and variants of a function.
 ///
 /// ```
 /// # use prof_symbols::demangle;
@@ -123,7 +126,7 @@ pub fn demangle(raw: &str) -> Cow<'_, str> {
     let raw = without_clone(raw);
     match demangle_rust(raw).or_else(|| demangle_cpp(raw)) {
         Some(name) => Cow::Owned(readable(&name).into_owned()),
-        None => Cow::Borrowed(raw),
+        None => demangle_dotnet(raw).map_or(Cow::Borrowed(raw), Cow::Owned),
     }
 }
 

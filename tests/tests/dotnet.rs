@@ -1,0 +1,82 @@
+//! Programs of .NET have names without a flag, and nothing remains of how.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prof_tests::{Need, Outcome, Session, Stacks, USER_CODE, dotnet, needs, starts_at_root};
+
+/// Compiles this program; a command that runs it, after this part of a shell script.
+fn program(session: &Session, source: &str, before: &str) -> Option<String> {
+    if !needs(&[Need::Tool("mcs"), Need::Dotnet]) {
+        return None;
+    }
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("programs")
+        .join(source);
+    let compiled = session.path("program.dll");
+    let out = format!("-out:{}", compiled.display());
+    let status = Command::new("mcs").arg(out).arg(source).status();
+    assert!(status.is_ok_and(|status| status.success()));
+    let options = r#"{"runtimeOptions": {
+        "framework": {"name": "Microsoft.NETCore.App", "version": "3.1.0"},
+        "configProperties": {"System.Globalization.Invariant": true}
+    }}"#;
+    fs::write(session.path("program.runtimeconfig.json"), options).unwrap();
+    let (host, compiled) = (dotnet()?.display().to_string(), compiled.display());
+    Some(format!("echo $$; {before} exec {host} {compiled}"))
+}
+
+/// The files in `/tmp` with names for profilers, of the process that a script has printed.
+fn left(outcome: &Outcome) -> Vec<PathBuf> {
+    let pid = outcome.stdout.lines().next().unwrap();
+    let mut left = [
+        format!("/tmp/perf-{pid}.map"),
+        format!("/tmp/perfinfo-{pid}.map"),
+    ]
+    .map(PathBuf::from)
+    .to_vec();
+    left.retain(|path| path.exists());
+    left
+}
+
+#[test]
+fn methods_have_names_and_whole_stacks() {
+    let session = Session::new();
+    let Some(script) = program(&session, "Hot.cs", "") else {
+        return;
+    };
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    recorded.outcome.assert_says(&[
+        "kept the symbols of JIT code of 1 process",
+        "set COMPlus_PerfMapEnabled for them",
+    ]);
+    assert_eq!(left(&recorded.outcome), [""; 0].map(PathBuf::from));
+    let report = session.run(["report", "-i", "prof.data", "--folded", "-"]);
+    let stacks = Stacks::from_folded(&report.stdout);
+    let of = |method: &str| {
+        stacks.share(|frames| {
+            let [.., caller, last] = frames else {
+                return false;
+            };
+            starts_at_root(frames) && caller == "Hot::Main()" && last == method
+        })
+    };
+    let (light, heavy) = (of("Hot::Light(int32)"), of("Hot::Heavy(int32)"));
+    assert!(
+        light + heavy > 0.9 && heavy > light,
+        "{light} {heavy}:\n{stacks}"
+    );
+}
+
+#[test]
+fn settings_of_the_user_are_kept() {
+    let session = Session::new();
+    let Some(script) = program(&session, "Hot.cs", "DOTNET_PerfMapEnabled=0") else {
+        return;
+    };
+    let outcome = session.record(USER_CODE, &["sh", "-c", &script]).outcome;
+    outcome.assert_says(&["verdict: good"]);
+    assert!(!outcome.stderr.contains("PerfMapEnabled"), "{outcome}");
+    assert_eq!(left(&outcome), [""; 0].map(PathBuf::from));
+}
