@@ -69,6 +69,39 @@ fn methods_have_names_and_whole_stacks() {
     );
 }
 
+/// .NET itself prints the stack.
+#[test]
+fn methods_that_were_compiled_before_have_names() {
+    let session = Session::new();
+    // The library's methods are not compiled again.
+    let before = "COMPlus_TieredCompilation=0";
+    let Some(script) = program(&session, "Sorted.cs", before) else {
+        return;
+    };
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    let printed = recorded.outcome.stdout.lines();
+    let mut printed: Vec<String> = printed
+        .filter_map(|line| line.trim_start().strip_prefix("at ")?.split_once('('))
+        .filter_map(|(method, _)| method.rsplit_once('.'))
+        .map(|(of, method)| format!("{of}::{method}"))
+        .collect();
+    printed.reverse();
+    assert_eq!(
+        printed.pop().as_deref(),
+        Some("System.Environment::get_StackTrace")
+    );
+    assert!(printed.len() > 3, "{printed:?}");
+    let is_printed = |frames: &[String]| {
+        let names = frames
+            .iter()
+            .map(|name| name.split_once('(').map_or(&**name, |it| it.0));
+        let names: Vec<&str> = names.collect();
+        names.ends_with(&printed.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let stacks = recorded.physical_stacks();
+    assert!(stacks.share(is_printed) > 0.8, "{printed:?}:\n{stacks}");
+}
+
 #[test]
 fn settings_of_the_user_are_kept() {
     let session = Session::new();

@@ -1,4 +1,4 @@
-//! Functions by address, from ELF symbol tables.
+//! Functions by address, from ELF symbol tables, and from those of .NET's libraries.
 //!
 //! ```text
 //!   sized      ├── outer ──────────────┤     ├─ f ─┤      a sized function covers its bytes;
@@ -13,6 +13,7 @@
 pub(crate) mod fde;
 mod neighbours;
 mod plt;
+mod ready_to_run;
 mod symbol;
 
 use std::cmp::Reverse;
@@ -53,7 +54,11 @@ impl<'data> SymbolTable<'data> {
             }
         }
         near.spread();
-        let of_image = |image| functions(image, &near).chain(plt::stubs(image, addresses));
+        let of_image = |image| {
+            functions(image, &near)
+                .chain(plt::stubs(image, addresses))
+                .chain(ready_to_run::methods(image, addresses))
+        };
         Self::new(images.flat_map(of_image).collect())
     }
 
