@@ -201,7 +201,7 @@ impl Languages {
             let beside = |language| {
                 !hint.has_file && module_languages.contains(&(&*function.module, language))
             };
-            native(&function.name, beside)
+            native(function, beside)
         };
         let languages = functions.iter().zip(&hints);
         let languages = languages.map(|(function, hint)| match function.kind {
@@ -234,11 +234,14 @@ struct SourceHint {
 }
 
 /// The language of native code by its name; `beside` says whether its module has functions of one.
-fn native(name: &str, beside: impl Fn(Language) -> bool) -> Language {
+fn native(function: &Function, beside: impl Fn(Language) -> bool) -> Language {
+    let name = &*function.name;
     match Language::of_name(name) {
         Some(language) => language,
         None if name.starts_with('<') => Language::Rust,
         None if name.contains("::") && beside(Language::Rust) => Language::Rust,
+        // Compiled before, for .NET.
+        None if name.contains("::") && function.module.ends_with(".dll") => Language::CSharp,
         None if name.contains("::") => Language::Cpp,
         None if name.contains('.') && beside(Language::Go) => Language::Go,
         None => Language::C,
@@ -328,11 +331,12 @@ mod tests {
 
     #[test]
     fn without_debug_info_the_module_tells_the_language() {
-        use Language::{C, Cpp, Go, Rust};
+        use Language::{C, CSharp, Cpp, Go, Rust};
         check(
             &[
                 "rg!core::iter::next;rg!grep::search;cc1!ns::parse;cc1!f.cold",
                 "dockerd!runtime.main;dockerd!main.main",
+                "System.Linq.dll!Enumerable::Any;wine.dll!f",
             ],
             None,
             &[
@@ -341,6 +345,8 @@ mod tests {
                 ("ns::parse", Some(Cpp)),
                 ("f.cold", Some(C)),
                 ("main.main", Some(Go)),
+                ("Enumerable::Any", Some(CSharp)),
+                ("f", Some(C)),
             ],
         );
     }
