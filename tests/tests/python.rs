@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use prof_tests::{
     Compiler, Need, Outcome, Program, Recorded, Session, Stacks, copy_executable, needs,
+    starts_at_root,
 };
 use serde_json::Value;
 
@@ -16,8 +17,6 @@ pub(crate) const NEEDS: &[Need] = &[Need::Tool("gcc"), Need::Tool("python3")];
 #[derive(Debug)]
 pub(crate) struct Interpreter {
     path: PathBuf,
-    /// The second number of its version.
-    minor: u32,
     /// What the module needs to be compiled for it.
     flags: &'static [&'static str],
 }
@@ -50,22 +49,19 @@ impl Interpreter {
     fn find(path: PathBuf) -> Option<Self> {
         let code = "import sys, sysconfig, os; d = sysconfig.get_paths()['include']
 assert (3, 8) <= sys.version_info < (3, 15) and os.path.exists(d + '/Python.h')
-print(sys.version_info[1], d)";
+print(d)";
         let mut python = std::process::Command::new(&path);
         let output = python.args(["-c", code]).output().ok()?;
         let printed = String::from_utf8(output.stdout).ok()?;
-        let (minor, headers) = printed.trim().split_once(' ')?;
+        let headers = printed.trim();
+        if headers.is_empty() {
+            return None;
+        }
         let headers = format!("-I{headers}").leak();
         Some(Self {
             path,
-            minor: minor.parse().ok()?,
             flags: vec!["-O1", "-shared", "-fPIC", headers].leak(),
         })
-    }
-
-    /// Whether a call from Python to Python needs no native stack.
-    fn calls_without_native_frames(&self) -> bool {
-        self.minor >= 11
     }
 }
 
@@ -261,10 +257,11 @@ fn check_kind(python: &Interpreter, kind: &str, callers: &[&str], leaf: &str) {
             .iter()
             .filter(|it| callers.contains(&it.as_str()));
         let named: Vec<_> = named.map(String::as_str).collect();
-        let repeated = callers.len() == 1 && named.len() > 1;
-        match repeated {
-            true => assert_eq!(named.len(), 5001, "{python:?}, {kind}"),
-            false => assert_eq!(named, callers, "{python:?}, {kind}: {frames:?}"),
+        match kind {
+            // The rest of such a stack may be gone when the program ends.
+            "recursion" if !starts_at_root(frames) => continue,
+            "recursion" => assert_eq!(named.len(), 5001, "{python:?}"),
+            _ => assert_eq!(named, callers, "{python:?}, {kind}: {frames:?}"),
         }
         right += weight;
     }
@@ -285,12 +282,10 @@ fn callers_are_known_for_all_kinds_of_calls() {
             ("fork", &["fork", "order", "key"], "spin"),
             ("exec", &["order", "key"], "spin"),
             ("subinterpreter", &["outer"], "in_the_subinterpreter"),
+            // They fit into a sample, but not with the native frames that each has before 3.11.
+            ("recursion", &["down"], "spin"),
         ] {
             check_kind(python, kind, callers, leaf);
-        }
-        // Before, each function has native frames, and there are more than a sample can hold.
-        if python.calls_without_native_frames() {
-            check_kind(python, "recursion", &["down"], "spin");
         }
     }
 }

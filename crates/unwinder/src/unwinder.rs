@@ -16,9 +16,8 @@ use crate::rule::Rule;
 use crate::step::lookup::find_rule;
 use crate::walk::walk;
 
-/// The most frames of a stack: with kernel frames and the rest of the record it stays within the
-/// 65,535 bytes of a perf.data record.
-pub const FRAME_LIMIT: usize = 7_900;
+/// The most frames of a stack, which bounds the memory of a walk.
+pub const FRAME_LIMIT: usize = 32_000;
 
 /// Finds the callers of samples. Keeps the tables of each module, and the rules it has found, for
 /// all processes; not tied to a thread.

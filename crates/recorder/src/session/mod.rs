@@ -12,6 +12,7 @@ pub(crate) mod unwind;
 
 mod encoder;
 pub(crate) mod finish;
+mod frame_limit;
 mod losses;
 mod output;
 mod samples;

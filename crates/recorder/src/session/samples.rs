@@ -8,7 +8,7 @@ use prof_unwinder::Target;
 
 use super::Session;
 use super::events::StackWork;
-use super::interpreted;
+use super::{frame_limit, interpreted};
 use crate::offcpu::tracker::WaitSample;
 use crate::queue::batch::BatchEntry;
 use crate::queue::message::{Content, StackCopy};
@@ -117,11 +117,12 @@ impl Session {
             self.map_synthetic_code(sample);
         }
         let interpreted = self.add_interpreted(sample, entry, &mut note);
+        frame_limit::leave_out_middle(&mut self.encoder.chain, &mut note);
         self.mark(sample);
         let stop = (self.mappings).stop(sample, &self.encoder.chain, note.end);
         let attr = self.events.attr(sample.event)?;
         if self.encoder.encode(sample, attr, period, note).is_err() {
-            // Longer than a record can be, which the unwinder's limit rules out.
+            // Longer than a record can be, which the limit rules out.
             self.statistics.quality.losses.malformed += 1;
             return None;
         }

@@ -23,10 +23,11 @@ use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::maps_interpreter;
 use crate::live::readings::LiveReadings;
 use crate::queue::message::{InterpretedReading, SampledThread};
+use crate::session::frame_limit;
 use crate::session::mappings::KnownMappings;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 use crate::stack_outcome::InterpretedOutcome;
-use placing::{fit, insert_at};
+use placing::{Insertion, fit, insert};
 
 /// Knows the interpreters of processes, and the functions that were seen.
 #[derive(Debug)]
@@ -119,13 +120,18 @@ impl InterpretedFrames {
             false => Err(MissingFrames::TooDeep),
         };
         let added = stack.map(|(stack, loops, waiting)| {
-            if note.end == StackEnd::Root {
-                let frames = self.addresses(language, stack.of_other_stacks());
-                insert_at(chain.len(), &frames, chain, note);
-            }
-            for (number, &at) in loops.iter().enumerate().rev() {
+            let of_loops = loops.iter().enumerate().map(|(number, &at)| {
                 let frames = stack.of_activation(number + waiting);
-                insert_at(at, &self.addresses(language, frames), chain, note);
+                (at, self.addresses(language, frames))
+            });
+            let mut insertions: Vec<Insertion> = of_loops.collect();
+            if note.end == StackEnd::Root {
+                let others = self.addresses(language, stack.of_other_stacks());
+                insertions.push((chain.len(), others));
+            }
+            insert(&insertions, chain, note);
+            if frame_limit::excess(chain) > 0 {
+                self.leave_out_interpreter(target, &interpreter, chain, note);
             }
         });
         // Where no stack has interpreted frames, the verdict says it once.
@@ -134,9 +140,28 @@ impl InterpretedFrames {
             && reason != MissingFrames::UnknownVersion
         {
             let mark = self.address(InterpretedFunction::missing(language, reason).path());
-            insert_at(innermost, &[mark], chain, note);
+            insert(&[(innermost, vec![mark])], chain, note);
         }
         Some((language, added))
+    }
+
+    /// Leaves out the functions of the interpreter itself, which reports replace by those that it
+    /// runs, but for the innermost evaluation loop, by which reports know the interpreter.
+    fn leave_out_interpreter(
+        &mut self,
+        target: &Target<'_>,
+        interpreter: &Interpreter,
+        chain: &mut Vec<u64>,
+        note: &mut StackNote,
+    ) {
+        let module = self.interpreters.get(target.pid).map(|(_, module)| module);
+        let innermost = chain.iter().position(|&at| interpreter.evaluates_at(at));
+        let outermost = chain.len().saturating_sub(1);
+        frame_limit::remove(chain, note, |index, address| {
+            let mapping = target.process.space().find(AbsoluteAddress(address));
+            let is_its = mapping.is_some_and(|mapping| Some(mapping.module) == module);
+            is_its && Some(index) != innermost && index != outermost
+        });
     }
 
     /// The addresses that stand for frames.

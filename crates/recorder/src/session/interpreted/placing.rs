@@ -29,18 +29,30 @@ pub(super) fn fit(
     }
 }
 
-/// Inserts frames before the one at `at`; those read after the sample keep their place.
-pub(super) fn insert_at(at: usize, frames: &[u64], chain: &mut Vec<u64>, note: &mut StackNote) {
+/// Frames to insert before the one at this place of a chain.
+pub(super) type Insertion = (usize, Vec<u64>);
+
+/// Inserts frames, those for the first place first; those read after the sample keep their place.
+pub(super) fn insert(insertions: &[Insertion], chain: &mut Vec<u64>, note: &mut StackNote) {
     let late = chain.len().saturating_sub(note.remote_read.into());
-    if note.remote_read > 0 && at >= late {
-        let more = u16::try_from(frames.len()).unwrap_or(u16::MAX);
-        note.remote_read = note.remote_read.saturating_add(more);
+    let user = chain.iter().position(|&entry| entry == context::USER);
+    let left_out = user.map_or(0, |user| user + 1 + note.elided_at as usize);
+    let (has_late, has_left_out) = (note.remote_read > 0, note.elided > 0);
+    let (mut all, mut from) = (Vec::with_capacity(chain.len()), 0);
+    for (at, frames) in insertions {
+        all.extend_from_slice(&chain[from..*at]);
+        all.extend_from_slice(frames);
+        from = *at;
+        if has_late && *at >= late {
+            let more = u16::try_from(frames.len()).unwrap_or(u16::MAX);
+            note.remote_read = note.remote_read.saturating_add(more);
+        }
+        if has_left_out && *at < left_out {
+            note.elided_at += frames.len() as u32;
+        }
     }
-    chain.splice(at..at, frames.iter().copied());
-    let first = chain.iter().position(|&entry| entry == context::USER);
-    if note.elided > 0 && first.is_some_and(|first| at <= first + note.elided_at as usize) {
-        note.elided_at += frames.len() as u32;
-    }
+    all.extend_from_slice(&chain[from..]);
+    *chain = all;
 }
 
 #[cfg(test)]
