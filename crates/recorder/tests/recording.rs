@@ -18,15 +18,24 @@ use prof_recorder::{
 };
 use tempfile::TempDir;
 
-/// Two busy threads with 40 KB of stack each; with an argument they first wait for a line on
-/// standard input.
+/// Two threads with 40 KB of stack each, busy for so many milliseconds of their CPU time; with
+/// another argument they first wait for a line on standard input.
 const BUSY: &str = r#"
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 volatile unsigned long sink;
-static unsigned long rounds;
-__attribute__((noinline)) void work(void) { for (unsigned long i = 0; i < rounds; i++) sink += i; }
+static unsigned long milliseconds;
+static unsigned long used(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+__attribute__((noinline)) void work(void) {
+    while (used() < milliseconds)
+        for (int i = 0; i < 100000; i++) sink += i;
+}
 __attribute__((noinline)) void pile(int levels) {
     volatile char room[4096];
     room[0] = room[4095] = (char)levels;
@@ -36,7 +45,7 @@ __attribute__((noinline)) void pile(int levels) {
 void *thread_main(void *unused) { pile(10); return unused; }
 int main(int argc, char **argv) {
     pthread_t threads[2];
-    rounds = strtoul(argv[1], NULL, 10);
+    milliseconds = strtoul(argv[1], NULL, 10);
     if (argc > 2 && getchar() == EOF) return 1;
     for (int i = 0; i < 2; i++) pthread_create(&threads[i], NULL, thread_main, NULL);
     for (int i = 0; i < 2; i++) pthread_join(threads[i], NULL);
@@ -44,7 +53,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-const ROUNDS: &str = "300000000";
+const MILLISECONDS: &str = "400";
 
 struct Bench {
     folder: TempDir,
@@ -154,7 +163,7 @@ fn assert_whole(summary: &Summary) {
 fn two_busy_threads_are_whole_in_the_eyes_of_perf() {
     let bench = Bench::new();
     let binary = bench.busy();
-    let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
+    let options = bench.options(&[binary.to_str().unwrap(), MILLISECONDS]);
     let summary = bench.record(&options).unwrap();
     assert_eq!(summary.exit.and_then(|status| status.code()), Some(7));
     assert_whole(&summary);
@@ -216,7 +225,7 @@ fn running_processes_are_recorded_with_their_mappings() {
     let bench = Bench::new();
     let binary = bench.busy();
     let mut target = Command::new(&binary)
-        .args([ROUNDS, "wait"])
+        .args([MILLISECONDS, "wait"])
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
@@ -348,7 +357,7 @@ fn raw_records(file: &[u8]) -> Vec<&[u8]> {
 /// Records a program of two threads, whose records must be in the order of time in the file.
 /// Returns how often the CPU changes between neighbouring samples.
 fn turns_of_cpus(bench: &Bench, binary: &Path) -> usize {
-    let options = bench.options(&[binary.to_str().unwrap(), ROUNDS]);
+    let options = bench.options(&[binary.to_str().unwrap(), MILLISECONDS]);
     bench.record(&options).unwrap();
     let file = fs::read(&options.output).unwrap();
     let mut recording = Recording::open(&options.output).unwrap();
@@ -429,7 +438,7 @@ fn dumps_are_kept_for_later_unwinding() {
     let binary = bench.busy();
     let options = Options {
         unwind: false,
-        ..bench.options(&[binary.to_str().unwrap(), ROUNDS])
+        ..bench.options(&[binary.to_str().unwrap(), MILLISECONDS])
     };
     let summary = bench.record(&options).unwrap();
     let mut recording = Recording::open(&options.output).unwrap();
@@ -456,7 +465,7 @@ fn other_ways_to_find_callers() {
     for call_graph in [CallGraph::FramePointers, CallGraph::None] {
         let options = Options {
             groups: groups("task-clock/period=1000000/u", call_graph),
-            ..bench.options(&[binary.to_str().unwrap(), ROUNDS])
+            ..bench.options(&[binary.to_str().unwrap(), MILLISECONDS])
         };
         let summary = bench.record(&options).unwrap();
         assert_eq!(summary.events, ["task-clock/period=1000000/u"]);
