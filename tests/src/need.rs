@@ -28,7 +28,7 @@ pub enum Need {
     PlainSampling,
     /// PHP of a version that prof reads, without thread safety.
     Php,
-    /// Ruby of the version that prof reads.
+    /// Ruby of a version that prof reads.
     Ruby,
     /// .NET, in the package `dotnetcore2` of Python, which `.ci/run` installs.
     Dotnet,
@@ -67,7 +67,11 @@ impl Need {
                 let output = Command::new("ruby")
                     .args(["-e", "print RUBY_VERSION"])
                     .output();
-                output.is_ok_and(|output| output.stdout.starts_with(b"3.1."))
+                output.is_ok_and(|output| {
+                    [b"3.1.", b"3.3."]
+                        .iter()
+                        .any(|version| output.stdout.starts_with(*version))
+                })
             }
             Self::Dotnet => dotnet().is_some(),
             Self::HardwareCounters => has_hardware_counters(),

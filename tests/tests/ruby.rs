@@ -54,11 +54,14 @@ fn threads_have_whole_stacks() {
 const THREADS: &str = "
 def work
   i = 0
-  while i < 5_000_000
+  while i < 1_000_000
     i += 1
   end
 end
-2.times.map { Thread.new { 4.times { work } } }.each(&:join)
+def busy
+  work while Process.clock_gettime(Process::CLOCK_THREAD_CPUTIME_ID) < 1
+end
+2.times.map { Thread.new { busy } }.each(&:join)
 ";
 
 /// The frames of a stopped thread are exact.
@@ -100,7 +103,10 @@ fn scripts_behind_a_shell_have_functions_and_lines() {
     let stacks = Stacks::from_folded(&session.run(["report", "--folded", "-"]).stdout);
     let in_main = stacks.share(|frames| frames.iter().any(|frame| frame == "<main>"));
     let whole = stacks.share(|frames| {
-        frames.ends_with(&["<main>", "call", "block in call", "work"].map(String::from))
+        // From 3.3 on, this is a function in Ruby, too.
+        let frames = frames.iter().filter(|frame| *frame != "times");
+        let frames: Vec<&str> = frames.map(String::as_str).collect();
+        frames.ends_with(&["<main>", "call", "block in call", "work"])
     });
     assert!(whole > 0.95 * in_main && whole > 0.5, "{whole}\n{stacks}");
     let listing = session.run(["annotate", "lines.rb"]);

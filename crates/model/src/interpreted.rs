@@ -166,7 +166,7 @@ impl MissingFrames {
                 InterpretedLanguage::Php => {
                     "prof reads PHP 8.2 and 8.4 only, without thread safety (NTS)"
                 }
-                InterpretedLanguage::Ruby => "prof reads Ruby 3.1 only",
+                InterpretedLanguage::Ruby => "prof reads Ruby 3.1, and 3.3 if it is not stripped",
             },
         }
     }

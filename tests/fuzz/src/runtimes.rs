@@ -75,10 +75,12 @@ pub fn php(bytes: &[u8]) {
     read_twice(bytes, Language::Php(php));
 }
 
-/// Any bytes as the memory of Ruby 3.1, and as the stack of its thread.
+/// Any bytes as the memory of Ruby 3.1 and 3.3, and as the stack of its thread.
 pub fn ruby(bytes: &[u8]) {
-    let ruby = ruby::Interpreter::new(BASE);
-    read_twice(bytes, Language::Ruby(Some(ruby)));
+    for minor in [1, 3] {
+        let ruby = ruby::Interpreter::new(BASE, [3, minor]);
+        read_twice(bytes, Language::Ruby(ruby));
+    }
 }
 
 /// Reads a stack twice: the second time, functions are known.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::functions::Functions;
-use super::layout::frame;
+use super::layout::{Layout, frame};
 use super::threads::Context;
 use crate::Memory;
 use crate::evaluation::EvaluationLoop;
@@ -16,15 +16,21 @@ use crate::stack::{InterpretedFrame, InterpretedStack, Unknown};
 pub struct Interpreter {
     /// The address of `ruby_current_vm_ptr`.
     vm: u64,
+    layout: &'static Layout,
 }
 
 impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
 
-    /// That of a process, by the address of `ruby_current_vm_ptr`.
-    pub fn new(vm: u64) -> Self {
-        Self { vm }
+    /// That of a process, by the address of `ruby_current_vm_ptr`, if this version is known: its
+    /// major and its minor number.
+    pub fn new(vm: u64, version: [u32; 2]) -> Option<Self> {
+        Some(Self::with_layout(vm, Layout::of(version)?))
+    }
+
+    pub(super) fn with_layout(vm: u64, layout: &'static Layout) -> Self {
+        Self { vm, layout }
     }
 
     /// The frames of the thread whose native stack this is.
@@ -39,11 +45,11 @@ impl Interpreter {
         native: &NativeStack<'_>,
         functions: &mut Functions,
     ) -> Result<InterpretedStack, Unknown> {
-        let context = Context::of_thread(memory, self.vm, native.start);
+        let context = Context::of_thread(memory, self.layout, self.vm, native.start);
         let context = context.ok_or(Unknown::NoThread)?;
-        let frames = frames(memory, &context)?;
+        let frames = frames(memory, self.layout, &context)?;
         let of_frames = frames.iter().map(|frame| frame.iseq);
-        let read = functions.0.read(memory, &(), of_frames);
+        let read = functions.0.read(memory, &self.layout, of_frames);
         read.ok_or(Unknown::Inconsistent)?;
         let mut anchor = evaluation.innermost_frame(native);
         let mut stack = InterpretedStack::default();
@@ -76,7 +82,11 @@ struct Frame {
 }
 
 /// The frames of a thread, innermost first, without those of functions in C.
-fn frames(memory: &mut impl Memory, context: &Context) -> Result<Vec<Frame>, Unknown> {
+fn frames(
+    memory: &mut impl Memory,
+    layout: &Layout,
+    context: &Context,
+) -> Result<Vec<Frame>, Unknown> {
     let mut frames = Vec::new();
     let mut block = Block::default();
     let mut environments = Block::default();
@@ -84,12 +94,12 @@ fn frames(memory: &mut impl Memory, context: &Context) -> Result<Vec<Frame>, Unk
     let mut frames_left = Interpreter::FRAMES;
     while address < context.end {
         frames_left = frames_left.checked_sub(1).ok_or(Unknown::TooDeep)?;
-        let bytes = block.bytes(memory, address, frame::SIZE);
+        let bytes = block.bytes(memory, address, layout.frame);
         let bytes = bytes.ok_or(Unknown::Inconsistent)?;
         let field = |at| word_at(bytes, at).ok_or(Unknown::Inconsistent);
         let (pc, iseq) = (field(frame::PC)?, field(frame::ISEQ)?);
         let environment = field(frame::ENVIRONMENT)?;
-        address += frame::SIZE as u64;
+        address += layout.frame as u64;
         if iseq != 0 && pc != 0 {
             let flags = environments.bytes(memory, environment, size_of::<u64>());
             let flags = flags.and_then(|bytes| word_at(bytes, 0));
@@ -113,79 +123,108 @@ mod tests {
 
     const VM: u64 = 0x1000;
     const RACTOR: u64 = 0x3000;
-    const LIST: u64 = RACTOR + 304;
     const THREAD: u64 = 0x4000;
     const CONTEXT: u64 = 0x5000;
     /// The outer end of the native stack.
     const STACK_START: u64 = 0x7000_8000;
     const LOOP: Range<u64> = 0x60_0000..0x60_1000;
-    /// The frames, from the innermost one, up to the end.
+    /// The frames, from the innermost one.
     const FRAMES: u64 = 0x1_0000;
-    const END: u64 = FRAMES + 5 * 64;
     const METHOD: u64 = 0x1111_0001;
     const FINISH: u64 = 0x20;
 
-    impl Pages {
+    /// The memory of a program of Ruby.
+    struct Ruby {
+        pages: Pages,
+        layout: &'static Layout,
+    }
+
+    impl Ruby {
+        fn word(&mut self, address: u64, value: u64) {
+            self.pages.word(address, value);
+        }
+
         fn text_object(&mut self, address: u64, text: &str) {
-            match text.len() {
-                length @ 0..24 => {
-                    self.word(address, 5 | (length as u64) << 14);
-                    self.write(address + 16, text.as_bytes());
+            let length = text.len() as u64;
+            match (text.len(), self.layout.is_length_in_flags) {
+                (0..24, true) => {
+                    self.word(address, 5 | length << 14);
+                    self.pages.write(address + 16, text.as_bytes());
                 }
-                length => {
+                (_, true) => {
                     self.word(address, 5 | 0x2000);
-                    self.word(address + 16, length as u64);
+                    self.word(address + 16, length);
                     self.word(address + 24, address + 64);
-                    self.write(address + 64, text.as_bytes());
-                    self.write(address + 39, &[0]);
+                    self.pages.write(address + 64, text.as_bytes());
+                    self.pages.write(address + 39, &[0]);
+                }
+                (_, false) => {
+                    self.word(address, 5);
+                    self.word(address + 16, length);
+                    self.pages.write(address + 24, text.as_bytes());
+                    self.pages.write(address + 100, &[0]);
                 }
             }
         }
 
         /// A function of ten words, which are line 7, at `address`.
         fn iseq(&mut self, address: u64, label: &str) {
-            let body = address + 64;
+            let (body, layout) = (address + 64, self.layout);
             self.word(address + 16, body);
-            self.write(body + 4, &10_u32.to_le_bytes());
+            self.pages.write(body + 4, &10_u32.to_le_bytes());
             self.word(body + 8, address + 1024);
             self.word(body + 64, address + 256);
             self.word(body + 80, address + 320);
-            self.word(body + 88, 6 << 1 | 1);
-            self.word(body + 120, address + 512);
-            self.word(body + 136, 1);
+            self.word(
+                body + 88,
+                if layout.is_line_object { 6 << 1 | 1 } else { 6 },
+            );
+            self.word(body + u64::from(layout.lines), address + 512);
+            self.word(body + u64::from(layout.line_count), 1);
+            self.word(body + u64::from(layout.line_index), 0);
+            self.word(body + 144, 0);
             self.word(address + 512, 7);
             self.text_object(address + 320, label);
             // The path, and the absolute one.
             self.word(address + 256, 7);
             self.word(address + 256 + 16, address + 640);
-            self.word(address + 256 + 24, address + 704);
+            self.word(address + 256 + 24, address + 768);
             self.text_object(address + 640, "y.rb");
-            self.text_object(address + 704, "/x/y.rb");
+            self.text_object(address + 768, "/x/y.rb");
+        }
+
+        /// The address after the last of so many frames.
+        fn after(&self, frames: u64) -> u64 {
+            FRAMES + frames * self.layout.frame as u64
         }
 
         fn control_frame(&mut self, number: u64, iseq: u64, flags: u64) {
-            let address = FRAMES + number * 64;
+            let address = self.after(number);
             let code = if iseq == 0 { 0 } else { iseq + 1024 + 8 };
+            let environment = self.after(5) + number * 8;
             self.word(address, code);
             self.word(address + 16, iseq);
-            self.word(address + 32, END + number * 8);
-            self.word(END + number * 8, flags);
+            self.word(address + 32, environment);
+            self.word(environment, flags);
         }
     }
 
     /// `<main>` called `each`, which is in C, which called a block, which called `f`.
-    fn program() -> Pages {
-        let mut memory = Pages::default();
+    fn program_of(layout: &'static Layout) -> Ruby {
+        let mut memory = Ruby {
+            pages: Pages::default(),
+            layout,
+        };
         memory.word(VM, 0x2000);
         memory.word(0x2000 + 32, RACTOR);
-        memory.word(LIST, THREAD);
-        memory.word(THREAD, LIST);
-        memory.word(THREAD + 40, CONTEXT);
+        memory.word(RACTOR + layout.threads, THREAD);
+        memory.word(THREAD, RACTOR + layout.threads);
+        memory.word(THREAD + layout.context, CONTEXT);
         memory.word(CONTEXT, 0x8000);
-        memory.word(CONTEXT + 8, (END - 0x8000) / 8);
+        memory.word(CONTEXT + 8, (memory.after(5) - 0x8000) / 8);
         memory.word(CONTEXT + 16, FRAMES);
-        memory.word(CONTEXT + 144, STACK_START);
-        memory.word(CONTEXT + 160, 1 << 20);
+        memory.word(CONTEXT + u64::from(layout.stack_start), STACK_START);
+        memory.word(CONTEXT + u64::from(layout.stack_max_size), 1 << 20);
         memory.control_frame(0, 0x2_0000, METHOD);
         memory.control_frame(1, 0x3_0000, 0x2222_0001 | FINISH);
         memory.control_frame(2, 0, 0x5555_0001);
@@ -197,9 +236,13 @@ mod tests {
         memory
     }
 
+    fn program() -> Ruby {
+        program_of(Layout::of([3, 1]).unwrap())
+    }
+
     /// Functions and lines of each activation.
-    fn read(memory: &mut Pages, functions: &mut Functions) -> Result<Vec<String>, Unknown> {
-        let interpreter = Interpreter::new(VM);
+    fn read(memory: &mut Ruby, functions: &mut Functions) -> Result<Vec<String>, Unknown> {
+        let interpreter = Interpreter::with_layout(VM, memory.layout);
         let evaluation = EvaluationLoop { code: vec![LOOP] };
         let words = [1, LOOP.start + 5_u64];
         let bytes: Vec<u8> = words.iter().flat_map(|it| it.to_le_bytes()).collect();
@@ -210,7 +253,7 @@ mod tests {
             registers: &[],
             instruction_pointer: None,
         };
-        let stack = interpreter.stack(memory, &evaluation, &native, functions)?;
+        let stack = interpreter.stack(&mut memory.pages, &evaluation, &native, functions)?;
         assert_eq!(stack.activations[0].anchor, STACK_START - 56);
         let name = |it: &InterpretedFrame| {
             assert_eq!(it.function.file, "/x/y.rb");
@@ -227,14 +270,17 @@ mod tests {
     #[test]
     fn frames_belong_to_activations() {
         let expected = ["f:7 < block (2 levels) in a_longer_name:7", "<main>:7"];
-        let stack = read(&mut program(), &mut Functions::default());
-        assert_eq!(stack, Ok(expected.map(String::from).into()));
+        for version in [[3, 1], [3, 3]] {
+            let mut program = program_of(Layout::of(version).unwrap());
+            let stack = read(&mut program, &mut Functions::default());
+            assert_eq!(stack, Ok(expected.map(String::from).into()));
+        }
     }
 
     #[test]
     fn another_function_at_the_same_address_is_seen() {
         let (mut memory, mut functions) = (program(), Functions::default());
-        let mut outer = |memory: &mut Pages| read(memory, &mut functions).map(|it| it[1].clone());
+        let mut outer = |memory: &mut Ruby| read(memory, &mut functions).map(|it| it[1].clone());
         assert_eq!(outer(&mut memory), Ok("<main>:7".into()));
         memory.text_object(0x4_0000 + 320, "g");
         assert_eq!(outer(&mut memory), Ok("g:7".into()));
@@ -242,14 +288,14 @@ mod tests {
 
     #[test]
     fn hostile_memory_is_no_stack() {
-        let check = |change: fn(&mut Pages), expected| {
+        let check = |change: fn(&mut Ruby), expected| {
             let mut memory = program();
             change(&mut memory);
             assert_eq!(read(&mut memory, &mut Functions::default()), Err(expected));
         };
         check(|it| it.word(VM, 0), Unknown::NoThread);
         // A cyclic list of threads, none of which has this stack.
-        let cyclic = |it: &mut Pages| {
+        let cyclic = |it: &mut Ruby| {
             it.word(CONTEXT + 144, 0x100);
             it.word(THREAD, THREAD);
         };
@@ -267,7 +313,7 @@ mod tests {
         );
         check(|it| it.word(0x2_0000 + 16, 8), Unknown::Inconsistent);
         check(|it| it.word(0x2_0000 + 320, 9), Unknown::Inconsistent);
-        let long = |it: &mut Pages| {
+        let long = |it: &mut Ruby| {
             it.word(0x2_0000 + 320, 5 | 0x2000);
             it.word(0x2_0000 + 320 + 16, 1 << 40);
         };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::{body, iseq, object};
+use super::layout::{Layout, body, iseq, object};
 use super::lines::Lines;
 use crate::Memory;
 use crate::known_functions::{ForeignCode, KnownFunctions, texts};
@@ -25,6 +25,7 @@ pub(super) struct Code {
 /// Distinguishes a function from another one at the same address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
+    layout: &'static Layout,
     body: [u8; body::SIZE],
     label: [u8; object::SIZE],
 }
@@ -42,12 +43,16 @@ fn blocks<const SIZE: usize>(
 }
 
 impl ForeignCode for Code {
-    type Layout = ();
+    type Layout = &'static Layout;
     type Head = Head;
 
     const INSTRUCTIONS: usize = 1 << 19;
 
-    fn heads(memory: &mut impl Memory, (): &(), addresses: &[u64]) -> Option<Vec<Head>> {
+    fn heads(
+        memory: &mut impl Memory,
+        layout: &Self::Layout,
+        addresses: &[u64],
+    ) -> Option<Vec<Head>> {
         let at = |address: &u64| address.checked_add(iseq::BODY);
         let bodies = blocks::<8>(memory, addresses.iter().map(at))?;
         let bodies = bodies.iter().map(|&body| Some(u64::from_le_bytes(body)));
@@ -55,16 +60,22 @@ impl ForeignCode for Code {
         let labels = bodies.iter().map(|body| word_at(body, body::LABEL));
         let labels = blocks::<{ object::SIZE }>(memory, labels)?;
         let heads = bodies.into_iter().zip(labels);
-        Some(heads.map(|(body, label)| Head { body, label }).collect())
+        let head = |(body, label)| Head {
+            layout,
+            body,
+            label,
+        };
+        Some(heads.map(head).collect())
     }
 
     fn read(memory: &mut impl Memory, head: Head, instructions_left: &mut usize) -> Option<Self> {
+        let layout = head.layout;
         let field = |at| word_at(&head.body, at);
         let entries = (
-            field(body::LINES)?,
-            field(body::LINE_COUNT)? as u32 as usize,
+            field(layout.lines)?,
+            field(layout.line_count)? as u32 as usize,
         );
-        let index = (field(body::LINE_INDEX)?, head.instructions()?.count);
+        let index = (field(layout.line_index)?, head.instructions()?.count);
         let needed = entries.1.saturating_add(index.1 as usize / 8);
         let lines = match instructions_left.checked_sub(needed) {
             Some(left) => {
@@ -73,11 +84,15 @@ impl ForeignCode for Code {
             }
             None => Lines::default(),
         };
+        let first_line = field(body::FIRST_LINE)?;
+        let mut strings = Strings { memory, layout };
         let function = Function {
-            name: text(memory, &head.label, texts::NAME)?,
-            file: path(memory, field(body::PATH)?)?,
-            // A small number as an object.
-            first_line: (field(body::FIRST_LINE)? >> 1) as u32,
+            name: strings.text(field(body::LABEL)?, &head.label, texts::NAME)?,
+            file: strings.path(field(body::PATH)?)?,
+            first_line: match layout.is_line_object {
+                true => (first_line >> 1) as u32,
+                false => first_line as u32,
+            },
         };
         Some(Self {
             head,
@@ -130,36 +145,54 @@ impl Head {
     }
 }
 
-/// The file of a function: a string, or an array of one and its absolute path.
-fn path(memory: &mut impl Memory, address: u64) -> Option<String> {
-    let mut bytes = [0; object::SIZE];
-    (memory.read(address, &mut bytes) == bytes.len()).then_some(())?;
-    if word_at(&bytes, 0)? & object::TYPE != object::ARRAY {
-        return text(memory, &bytes, texts::FILE);
-    }
-    let [relative, absolute] = [0, 8].map(|at| word_at(&bytes, object::EMBEDDED + at));
-    let mut string = |address: Option<u64>| {
-        let mut bytes = [0; object::SIZE];
-        (memory.read(address?, &mut bytes) == bytes.len()).then_some(())?;
-        text(memory, &bytes, texts::FILE)
-    };
-    // Code of `eval` has no absolute path.
-    string(absolute).or_else(|| string(relative))
+/// Reads strings.
+struct Strings<'a, M> {
+    memory: &'a mut M,
+    layout: &'static Layout,
 }
 
-/// The text of a string object, up to a limit.
-fn text(memory: &mut impl Memory, string: &[u8; object::SIZE], limit: usize) -> Option<String> {
-    let flags = word_at(string, 0)?;
-    (flags & object::TYPE == object::STRING).then_some(())?;
-    if flags & object::ELSEWHERE == 0 {
-        let length = (flags >> object::LENGTH_SHIFT & object::LENGTH_MASK) as usize;
-        let bytes = string.get(usize::from(object::EMBEDDED)..)?.get(..length)?;
-        return Some(String::from_utf8_lossy(bytes).into_owned());
+impl<M: Memory> Strings<'_, M> {
+    /// The file of a function: a string, or an array of one and its absolute path.
+    fn path(&mut self, address: u64) -> Option<String> {
+        let object = self.object(address)?;
+        if word_at(&object, 0)? & object::TYPE != object::ARRAY {
+            return self.text(address, &object, texts::FILE);
+        }
+        let [relative, absolute] = [0, 8].map(|at| word_at(&object, object::EMBEDDED + at));
+        let mut string = |address: Option<u64>| {
+            let object = self.object(address?)?;
+            self.text(address?, &object, texts::FILE)
+        };
+        // Code of `eval` has no absolute path.
+        string(absolute).or_else(|| string(relative))
     }
-    let length = word_at(string, object::LENGTH)?;
-    (length <= texts::LENGTH).then_some(())?;
-    let mut bytes = vec![0; (length as usize).min(limit)];
-    let start = word_at(string, object::POINTER)?;
-    let is_read = memory.read(start, &mut bytes) == bytes.len();
-    is_read.then(|| String::from_utf8_lossy(&bytes).into_owned())
+
+    fn object(&mut self, address: u64) -> Option<[u8; object::SIZE]> {
+        let mut bytes = [0; object::SIZE];
+        (self.memory.read(address, &mut bytes) == bytes.len()).then_some(bytes)
+    }
+
+    /// The text of a string object at this address, up to a limit.
+    fn text(&mut self, address: u64, string: &[u8; object::SIZE], limit: usize) -> Option<String> {
+        let flags = word_at(string, 0)?;
+        (flags & object::TYPE == object::STRING).then_some(())?;
+        let is_embedded = flags & object::ELSEWHERE == 0;
+        let length = match is_embedded && self.layout.is_length_in_flags {
+            true => flags >> object::LENGTH_SHIFT & object::LENGTH_MASK,
+            false => word_at(string, object::LENGTH)?,
+        };
+        (length <= texts::LENGTH).then_some(())?;
+        let length = (length as usize).min(limit);
+        let inside = usize::from(self.layout.text);
+        if is_embedded && let Some(bytes) = string.get(inside..inside + length) {
+            return Some(String::from_utf8_lossy(bytes).into_owned());
+        }
+        let start = match is_embedded {
+            true => address.checked_add(inside as u64)?,
+            false => word_at(string, object::POINTER)?,
+        };
+        let mut bytes = vec![0; length];
+        let is_read = self.memory.read(start, &mut bytes) == bytes.len();
+        is_read.then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
 }

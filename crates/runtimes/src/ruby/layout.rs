@@ -1,25 +1,85 @@
-//! The layout of the structures of Ruby 3.1: vm_core.h, ractor_core.h, iseq.h and the public
-//! headers.
+//! The layouts of Ruby's structures: vm_core.h, ractor_core.h, iseq.h and the public headers.
 
-/// The version whose layout this is, as `ruby_api_version` has it: major, minor and a third number
-/// that stays 0.
-pub(super) const VERSION: [u32; 2] = [3, 1];
+/// Where the structures of a version have their fields, where versions differ.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// As `ruby_api_version` has it, before a third number, which stays 0.
+    version: [u32; 2],
+    /// `rb_ractor_t`, `threads.set`: the head of a list of threads, which begin with their place in
+    /// it.
+    pub(super) threads: u64,
+    /// `rb_thread_t`, `ec`.
+    pub(super) context: u64,
+    /// `rb_execution_context_t`, `machine.stack_start`: the outer end of the native stack.
+    pub(super) stack_start: u16,
+    pub(super) stack_max_size: u16,
+    /// The size of `rb_control_frame_t`.
+    pub(super) frame: usize,
+    /// `struct rb_iseq_constant_body`, `insns_info`: entries, how many there are, and their index.
+    pub(super) lines: u16,
+    pub(super) line_count: u16,
+    pub(super) line_index: u16,
+    /// Whether the first line is an object, not a number of C.
+    pub(super) is_line_object: bool,
+    /// Where a string is that its object contains.
+    pub(super) text: u16,
+    /// Whether the length of such a string is among the object's flags, not in the field for it.
+    pub(super) is_length_in_flags: bool,
+}
+
+static V3_1: Layout = Layout {
+    version: [3, 1],
+    threads: 304,
+    context: 40,
+    stack_start: 144,
+    stack_max_size: 160,
+    frame: 64,
+    lines: 120,
+    line_count: 136,
+    line_index: 144,
+    is_line_object: true,
+    text: 16,
+    is_length_in_flags: true,
+};
+
+static V3_3: Layout = Layout {
+    version: [3, 3],
+    threads: 256,
+    context: 48,
+    stack_start: 152,
+    stack_max_size: 168,
+    frame: 56,
+    lines: 112,
+    line_count: 128,
+    line_index: 136,
+    is_line_object: false,
+    text: 24,
+    is_length_in_flags: false,
+};
+
+impl Layout {
+    /// That of a version, by the contents of `ruby_api_version`.
+    pub(super) fn read(version: &[u8]) -> Option<&'static Self> {
+        let (numbers, _) = version.as_chunks();
+        let mut numbers = numbers.iter().map(|&it| u32::from_le_bytes(it));
+        Self::of([numbers.next()?, numbers.next()?])
+    }
+
+    pub(super) fn of(version: [u32; 2]) -> Option<&'static Self> {
+        let all = [&V3_1, &V3_3];
+        all.into_iter().find(|layout| layout.version == version)
+    }
+
+    /// Whether stripped files of this version have no symbol of the evaluation loop.
+    pub(super) fn may_hide_loop(&self) -> bool {
+        self.version != V3_1.version
+    }
+}
 
 /// `rb_vm_t`.
 pub(super) mod vm {
     /// `ractor.main_ractor`.
     pub(in crate::ruby) const RACTOR: u64 = 32;
-}
-
-/// `rb_ractor_t`.
-pub(super) mod ractor {
-    /// `threads.set`: the head of a list of threads, which begin with their place in it.
-    pub(in crate::ruby) const THREADS: u64 = 304;
-}
-
-/// `rb_thread_t`.
-pub(super) mod thread {
-    pub(in crate::ruby) const CONTEXT: u64 = 40;
 }
 
 /// `rb_execution_context_t`.
@@ -28,10 +88,8 @@ pub(super) mod context {
     /// In words.
     pub(in crate::ruby) const VM_STACK_SIZE: u16 = 8;
     pub(in crate::ruby) const FRAME: u16 = 16;
-    /// `machine.stack_start`: the outer end of the native stack.
-    pub(in crate::ruby) const STACK_START: u16 = 144;
-    pub(in crate::ruby) const STACK_MAX_SIZE: u16 = 160;
-    pub(in crate::ruby) const SIZE: usize = 168;
+    /// Of what is needed.
+    pub(in crate::ruby) const SIZE: usize = 176;
 }
 
 /// `rb_control_frame_t`.
@@ -42,7 +100,6 @@ pub(super) mod frame {
     pub(in crate::ruby) const ISEQ: u16 = 16;
     /// The address of the flags, among others.
     pub(in crate::ruby) const ENVIRONMENT: u16 = 32;
-    pub(in crate::ruby) const SIZE: usize = 64;
     /// `VM_FRAME_MAGIC_MASK` and `VM_FRAME_MAGIC_DUMMY`.
     pub(in crate::ruby) const KIND: u64 = 0x7fff_0001;
     pub(in crate::ruby) const DUMMY: u64 = 0x7999_0001;
@@ -64,10 +121,7 @@ pub(super) mod body {
     pub(in crate::ruby) const PATH: u16 = 64;
     pub(in crate::ruby) const LABEL: u16 = 80;
     pub(in crate::ruby) const FIRST_LINE: u16 = 88;
-    /// `insns_info`: entries, how many there are, and their index.
-    pub(in crate::ruby) const LINES: u16 = 120;
-    pub(in crate::ruby) const LINE_COUNT: u16 = 136;
-    pub(in crate::ruby) const LINE_INDEX: u16 = 144;
+    /// Of what is needed.
     pub(in crate::ruby) const SIZE: usize = 152;
 }
 
@@ -84,5 +138,20 @@ pub(super) mod object {
     pub(in crate::ruby) const EMBEDDED: u16 = 16;
     pub(in crate::ruby) const LENGTH: u16 = 16;
     pub(in crate::ruby) const POINTER: u16 = 24;
+    /// Of the smallest ones.
     pub(in crate::ruby) const SIZE: usize = 40;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_versions_are_unknown() {
+        let read = |minor| Layout::read(&[3, 0, 0, 0, minor, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(read(1), Some(&V3_1));
+        assert_eq!(read(2), None);
+        assert_eq!(read(3), Some(&V3_3));
+        assert_eq!(Layout::read(&[3, 0, 0, 0]), None);
+    }
 }

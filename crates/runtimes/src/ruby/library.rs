@@ -3,16 +3,16 @@
 use std::ops::Range;
 
 use super::frames::Interpreter;
-use super::layout::VERSION;
+use super::layout::Layout;
 use crate::elf::Elf;
 use crate::function_parts;
 
 /// What a file says of its interpreter: libruby, or an executable without it.
 #[derive(Clone, Debug)]
 pub(crate) struct Library {
-    /// The address of `ruby_current_vm_ptr` in the file's own address space; `None` if the version
-    /// is unknown.
-    vm: Option<u64>,
+    /// The address of `ruby_current_vm_ptr` in the file's own address space, and the layout of the
+    /// version; `None` if that is unknown.
+    vm: Option<(u64, &'static Layout)>,
 }
 
 impl Library {
@@ -36,28 +36,24 @@ impl Library {
             }
             _ => {}
         });
+        let layout = version.and_then(Layout::read);
         if evaluation.is_empty() {
-            version.filter(|version| !is_known(version))?;
+            // Stripped files of 3.1 have the symbol: such a file has no interpreter.
+            version.filter(|_| layout.is_none_or(Layout::may_hide_loop))?;
             let (start, code) = elf.section(".text")?;
             let all = start..start.checked_add(code.len() as u64)?;
             return Some((Self { vm: None }, [all].into()));
         }
-        let vm = vm.filter(|_| version.is_some_and(is_known));
+        let vm = vm.zip(layout);
         Some((Self { vm }, function_parts::with_unnamed(elf, evaluation)))
     }
 
     /// The interpreter of a process that has the file mapped this far from its own addresses;
     /// `None` if its frames cannot be read.
     pub(crate) fn at(&self, bias: u64) -> Option<Interpreter> {
-        Some(Interpreter::new(bias.wrapping_add(self.vm?)))
+        let (vm, layout) = self.vm?;
+        Some(Interpreter::with_layout(bias.wrapping_add(vm), layout))
     }
-}
-
-/// Whether the layout of this version is known.
-fn is_known(version: &[u8]) -> bool {
-    let (numbers, _) = version.as_chunks();
-    let numbers: Vec<_> = numbers.iter().map(|&it| u32::from_le_bytes(it)).collect();
-    numbers.starts_with(&VERSION)
 }
 
 #[cfg(test)]
@@ -67,13 +63,6 @@ mod tests {
     use object::ReadCache;
 
     use super::*;
-
-    #[test]
-    fn other_versions_are_unknown() {
-        assert!(is_known(&[3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
-        assert!(!is_known(&[3, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]));
-        assert!(!is_known(&[3, 0, 0, 0]));
-    }
 
     /// A library of this version that exports nothing of the loop.
     fn read(version: &str) -> Option<(Library, Vec<Range<u64>>)> {
@@ -92,10 +81,12 @@ mod tests {
     }
 
     #[test]
-    fn unknown_versions_may_hide_their_loop() {
-        let (library, evaluation) = read("3, 3").expect("an interpreter");
-        assert_eq!(library.vm, None);
-        assert!(!evaluation[0].is_empty());
+    fn later_versions_may_hide_their_loop() {
+        for version in ["3, 2", "3, 3", "4, 0"] {
+            let (library, evaluation) = read(version).expect("an interpreter");
+            assert_eq!(library.vm, None);
+            assert!(!evaluation[0].is_empty());
+        }
         assert!(read("3, 1").is_none());
     }
 }
