@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use prof_console::Console;
 use prof_model::{Pid, counted};
 use prof_procfs::descendants;
-use prof_recorder::{CpuTarget, PinnedFiles, Summary, Target};
+use prof_recorder::{PinnedFiles, Summary, Target};
 
 use crate::symbolization;
 use environment::Settings;
@@ -52,12 +52,11 @@ impl RuntimeHelp {
     /// Makes the runtimes of a command that is about to start write symbols, unless the user has
     /// configured them.
     pub(crate) fn prepare(target: &mut Target) -> Self {
+        // Of all that runs, other processes write maps, too.
         let program = match target {
-            Target::Command(program) => Some(program),
-            Target::Cpus(CpuTarget { command, .. }) => command.as_mut(),
+            Target::Command(program) if perf_maps::are_writable() => Some(program),
             _ => None,
         };
-        let program = program.filter(|_| perf_maps::are_writable());
         let settings = program.map(environment::set).unwrap_or_default();
         Self {
             settings,
@@ -91,7 +90,12 @@ impl RuntimeHelp {
             }
         }
         // A process of which nothing was recorded needs no map.
-        maps.iter().for_each(PerfMap::remove);
+        for map in &maps {
+            map.remove();
+            if requested.get(&map.pid).copied() == self.settings.of_dotnet() {
+                map.remove_images(&self.before);
+            }
+        }
         maps.retain(|map| recorded.contains(&map.pid));
         let settings: BTreeSet<&str> = (maps.iter())
             .filter_map(|map| requested.get(&map.pid).copied())

@@ -52,12 +52,24 @@ impl PerfMap {
         read.is_ok() && String::from_utf8_lossy(&start).contains(LIBRARY)
     }
 
-    /// Removes the file, and the list of images that .NET writes beside it; errors are ignored.
+    /// Removes the file; errors are ignored.
     pub(super) fn remove(&self) {
-        let name = self.path.file_name().unwrap_or_default();
-        let images = name.to_string_lossy().replacen("perf-", "perfinfo-", 1);
-        let _ = fs::remove_file(self.path.with_file_name(images));
         let _ = fs::remove_file(&self.path);
+    }
+
+    /// Removes the list of images that .NET writes beside it, if that is new; errors are ignored.
+    pub(super) fn remove_images(&self, before: &PerfMaps) {
+        let name = self.path.file_name().unwrap_or_default();
+        let name = name.to_string_lossy().replacen("perf-", "perfinfo-", 1);
+        let path = self.path.with_file_name(name);
+        // The attributes of the entry itself, not of a link's target.
+        let modified = fs::symlink_metadata(&path)
+            .ok()
+            .filter(Metadata::is_file)
+            .and_then(|metadata| metadata.modified().ok());
+        if modified.is_some() && modified >= before.read_at {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -231,6 +243,27 @@ mod tests {
         .unwrap();
         let pids: Vec<Pid> = read().changed_since(&before).map(|map| map.pid).collect();
         assert_eq!(pids, [4_194_304 + 1, 4_194_304 + 3]);
+    }
+
+    #[test]
+    fn only_new_lists_of_images_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let images = directory.path().join("perfinfo-1.map");
+        let before = |read_at| PerfMaps {
+            read_at: Some(read_at),
+            ..PerfMaps::default()
+        };
+        let map = PerfMap {
+            pid: 1,
+            path: directory.path().join("perf-1.map"),
+            _directory: None,
+        };
+        fs::write(&images, "ImageLoad").unwrap();
+        let hour = std::time::Duration::from_secs(3600);
+        map.remove_images(&before(SystemTime::now() + hour));
+        assert!(images.exists());
+        map.remove_images(&before(SystemTime::now() - hour));
+        assert!(!images.exists());
     }
 
     #[test]
