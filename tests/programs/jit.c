@@ -1,6 +1,7 @@
 /* Makes a function at run time, calls it, and leaves a perf map: jit MILLISECONDS. With "wait" as
- * second argument, prints when it has run, and waits for its standard input to end; with a directory,
- * leaves a jitdump there instead of the map. */
+ * second argument, prints when it has run, and waits for its standard input to end; with "mapped
+ * twice", the function is where .NET puts those that it compiles; with a directory, leaves a jitdump
+ * there instead of the map. */
 #define _GNU_SOURCE
 #include "burn.h"
 #include <stdio.h>
@@ -51,18 +52,32 @@ static void leave_dump(const char *directory, const void *code, size_t size) {
         exit(1);
 }
 
+/* Memory for code: from .NET 7 on, it may be written elsewhere only. */
+static void *code_memory(int mapped_twice) {
+    int protection = PROT_READ | PROT_WRITE | PROT_EXEC, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    int file = -1;
+    if (mapped_twice) {
+        flags = MAP_SHARED;
+        file = memfd_create("doublemapper", 0);
+        if (ftruncate(file, 4096) != 0)
+            exit(1);
+    }
+    void *memory = mmap(NULL, 4096, protection, flags, file, 0);
+    if (memory == MAP_FAILED)
+        exit(1);
+    return memory;
+}
+
 int main(int argc, char **argv) {
     int waits = argc > 2 && strcmp(argv[2], "wait") == 0;
+    int mapped_twice = argc > 2 && strcmp(argv[2], "mapped twice") == 0;
     /* push rbp; mov rbp, rsp; mov rax, 3; again: imul rax, rax; dec rdi; jnz again; pop rbp; ret */
     static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xc7, 0xc0, 3,    0,    0, 0,
                                          0x48, 0x0f, 0xaf, 0xc0, 0x48, 0xff, 0xcf, 0x75, 0xf7,
                                          0x5d, 0xc3};
-    void *memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
-                        -1, 0);
-    if (memory == MAP_FAILED)
-        return 1;
+    void *memory = code_memory(mapped_twice);
     memcpy(memory, code, sizeof code);
-    if (argc > 2 && !waits)
+    if (argc > 2 && !waits && !mapped_twice)
         leave_dump(argv[2], memory, sizeof code);
     else
         leave_map(memory, sizeof code);

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use prof_tests::{Need, Outcome, Session, Stacks, USER_CODE, dotnet, needs, starts_at_root};
+use prof_tests::{
+    Need, Outcome, Program, Session, Stacks, USER_CODE, dotnet, needs, starts_at_root,
+};
 
 /// Compiles this program; a command that runs it, after this part of a shell script.
 fn program(session: &Session, source: &str, before: &str) -> Option<String> {
@@ -100,6 +102,24 @@ fn methods_that_were_compiled_before_have_names() {
     };
     let stacks = recorded.physical_stacks();
     assert!(stacks.share(is_printed) > 0.8, "{printed:?}:\n{stacks}");
+}
+
+/// As .NET maps it from version 7 on, which no package here has.
+#[test]
+fn code_that_is_mapped_twice_has_names_and_whole_stacks() {
+    let session = Session::new();
+    let binary = Program::c(&["jit.c"]).build();
+    let script = format!("echo $$; exec {} 200 'mapped twice'", binary.display());
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    let stacks = recorded.physical_stacks();
+    for map in left(&recorded.outcome) {
+        fs::remove_file(map).unwrap();
+    }
+    let is_right = |frames: &[String]| {
+        let calls = ["calls_generated_code", "function_made_at_run_time"].map(String::from);
+        starts_at_root(frames) && frames.ends_with(&calls)
+    };
+    assert!(stacks.share(is_right) > 0.9, "{stacks}");
 }
 
 #[test]

@@ -138,6 +138,9 @@ impl ModuleKind {
             name if name.starts_with(b"/SYSV") || name.starts_with(b"/anon_hugepage") => {
                 Self::Anonymous
             }
+            // What .NET compiles, in memory that it maps elsewhere for writing:
+            // dotnet/runtime, docs/design/features/wxorx.md.
+            name if name.starts_with(b"/memfd:doublemapper") => Self::Anonymous,
             _ => Self::File,
         }
     }
