@@ -23,11 +23,13 @@ pub(super) fn methods(table: Cursor<'_>) -> Vec<EntryPoint> {
     (0..array.length).filter_map(entry).collect()
 }
 
-/// The instances of generic methods, and of methods of generic types, of the table at this place.
-/// `None`: they cannot be read.
-pub(super) fn instances(table: Cursor<'_>) -> Option<Vec<EntryPoint>> {
+/// The instances of generic methods, and of methods of generic types, of the table at this place,
+/// at most so many. `None`: they cannot be read.
+pub(super) fn instances(table: Cursor<'_>, most: usize) -> Option<Vec<EntryPoint>> {
     let mut entries = Vec::new();
     for_each_entry(table, |mut entry| {
+        // Buckets of a damaged table may overlap.
+        (entries.len() < most).then_some(())?;
         let method = method(&mut entry)?;
         entries.push((function_number(&mut entry)?, method));
         Some(())
@@ -112,7 +114,6 @@ fn for_each_entry<'data>(
         };
         base.checked_add(place as usize)
     };
-    let mut entries = 0;
     for bucket in 0..buckets {
         let mut next = Cursor {
             bytes,
@@ -120,9 +121,6 @@ fn for_each_entry<'data>(
         };
         let end = place(bucket + 1)?;
         while next.at < end {
-            // Buckets of a damaged table may overlap.
-            entries += 1;
-            (entries <= bytes.0.len()).then_some(())?;
             // The low byte of the hash value comes first.
             next.byte()?;
             let at = next.at.checked_add_signed(next.signed()? as isize)?;

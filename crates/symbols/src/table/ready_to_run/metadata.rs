@@ -1,7 +1,7 @@
 //! The names of types and methods: ECMA-335, II.22 and II.24.
 
 use super::bytes::Bytes;
-use super::signature::MethodToken;
+use super::signature::{MethodToken, Owner};
 
 /// The metadata of a file.
 pub(super) struct Metadata<'data> {
@@ -232,19 +232,29 @@ impl<'data> Metadata<'data> {
         str::from_utf8(text.get(..LONGEST).unwrap_or(text)).ok()
     }
 
-    /// The name of a method: `Namespace.Type+Nested::Method`.
+    /// The name of a method: `Namespace.Type+Nested::Method`. `None` if it is of another file.
     pub(super) fn method(&self, method: MethodToken) -> Option<Vec<u8>> {
+        const TYPE_DEF_TOKEN: u32 = 0;
         let MethodToken {
             row,
             is_reference,
             owner,
         } = method;
-        let (name, owner) = match is_reference {
-            false => {
-                let owner = self.type_of_method(row)?;
-                (self.text(METHOD_DEF, row, 3)?, self.type_name(owner, 0)?)
+        let (name, owner) = match (is_reference, owner) {
+            (false, owner) => {
+                let own = self.type_of_method(row)?;
+                let is_own = match owner {
+                    Owner::OfMethod => true,
+                    Owner::Token(token) => token == own << 2 | TYPE_DEF_TOKEN,
+                    Owner::Elsewhere => false,
+                };
+                is_own.then_some(())?;
+                (self.text(METHOD_DEF, row, 3)?, self.type_name(own, 0)?)
             }
-            true => (self.text(MEMBER_REF, row, 1)?, self.type_of_token(owner?)?),
+            (true, Owner::Token(token)) => {
+                (self.text(MEMBER_REF, row, 1)?, self.type_of_token(token)?)
+            }
+            (true, _) => return None,
         };
         Some(format!("{owner}::{name}").into_bytes())
     }

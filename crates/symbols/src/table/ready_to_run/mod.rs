@@ -1,5 +1,4 @@
-//! Methods of .NET that were compiled before the program runs: ReadyToRun code, in the `.dll` files
-//! of libraries.
+//! Precompiled methods of .NET: ReadyToRun code, in the `.dll` files of libraries.
 //!
 //! ```text
 //!  PE file ── CLI header ──┬── metadata: names of types and methods           metadata.rs
@@ -68,6 +67,7 @@ mod section {
     pub(super) const RUNTIME_FUNCTIONS: u32 = 102;
     pub(super) const METHOD_ENTRY_POINTS: u32 = 103;
     pub(super) const INSTANCE_ENTRY_POINTS: u32 = 109;
+    pub(super) const HOT_COLD_MAP: u32 = 120;
 }
 
 impl<'data> File<'_, 'data> {
@@ -85,12 +85,14 @@ impl<'data> File<'_, 'data> {
         (native.u32(0)? == Self::SIGNATURE).then_some(())?;
         let metadata = Metadata::parse(self.bytes(header.u32(Self::METADATA)?)?)?;
         let functions = self.runtime_functions(native)?;
-        let starts = self.entry_points(native)?;
+        let starts = self.entry_points(native, functions.len())?;
         let base = self.file.relative_address_base();
         let symbols = starts.methods.iter().filter_map(|(&function, &method)| {
             let last = starts.last_part(function, functions.len())?;
             let start = base + u64::from(functions.get(function as usize)?.0);
-            let end = base + u64::from(functions.get(last)?.1);
+            // Those of a damaged file may overlap.
+            let next = functions.get(last + 1).map_or(u32::MAX, |next| next.0);
+            let end = base + u64::from(functions.get(last)?.1.min(next));
             let first = addresses.partition_point(|&address| address < start);
             (*addresses.get(first)? < end).then_some(())?;
             Some(Symbol {
@@ -104,15 +106,18 @@ impl<'data> File<'_, 'data> {
         Some(symbols.collect())
     }
 
-    fn entry_points(&self, native: Bytes<'_>) -> Option<EntryPoints> {
+    /// Those of a file with so many runtime functions.
+    fn entry_points(&self, native: Bytes<'_>, most: usize) -> Option<EntryPoints> {
         let (address, _) = self.section(native, section::METHOD_ENTRY_POINTS)?;
         let methods = entry_points::methods(self.cursor(address)?);
         let instances = match self.section(native, section::INSTANCE_ENTRY_POINTS) {
-            Some((address, _)) => entry_points::instances(self.cursor(address)?),
+            Some((address, _)) => entry_points::instances(self.cursor(address)?, most),
             None => Some(Vec::new()),
         };
+        // Parts of methods that hardly run are elsewhere.
+        let has_cold_parts = self.section(native, section::HOT_COLD_MAP).is_some();
         Some(EntryPoints {
-            are_complete: instances.is_some(),
+            are_complete: instances.is_some() && !has_cold_parts,
             methods: methods
                 .into_iter()
                 .chain(instances.unwrap_or_default())

@@ -8,8 +8,18 @@ pub(super) struct MethodToken {
     /// A row of the table of methods, or of that of members of other files.
     pub(super) row: u32,
     pub(super) is_reference: bool,
-    /// The type that it is a method of, if the signature has it: its table and row.
-    pub(super) owner: Option<u32>,
+    pub(super) owner: Owner,
+}
+
+/// The type that has a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The one that the file's own table of methods names.
+    OfMethod,
+    /// By its table and row.
+    Token(u32),
+    /// Of another file, whose methods have other numbers.
+    Elsewhere,
 }
 
 impl MethodToken {
@@ -18,7 +28,7 @@ impl MethodToken {
         Self {
             row,
             is_reference: false,
-            owner: None,
+            owner: Owner::OfMethod,
         }
     }
 }
@@ -44,8 +54,8 @@ pub(super) fn method(signature: &mut Cursor<'_>) -> Option<Option<MethodToken>> 
         signature.compressed()?;
     }
     let owner = match flags & flag::OWNER_TYPE {
-        0 => None,
-        _ => read_type(signature, DEEPEST)?,
+        0 => Owner::OfMethod,
+        _ => read_type(signature, DEEPEST)?.map_or(Owner::Elsewhere, Owner::Token),
     };
     if flags & flag::SLOT_INSTEAD_OF_TOKEN != 0 {
         return None;
@@ -140,10 +150,15 @@ mod tests {
         // List<int[,]>, and its method 7.
         check(
             &[0x40, 0x15, 0x12, 0x08, 1, 0x14, 0x08, 2, 0, 2, 0, 0, 7],
-            token(7, Some(8)),
+            token(7, Owner::Token(8)),
         );
         // A method 5 of <__Canon, !0>.
-        check(&[0x04, 5, 2, 0x3e, 0x13, 0], token(5, None));
+        check(&[0x04, 5, 2, 0x3e, 0x13, 0], token(5, Owner::OfMethod));
+        // A method 7 of a type of another file, <int>.
+        let elsewhere = [0x40, 0x15, 0x3f, 1, 0x12, 8, 1, 0x08, 7];
+        check(&elsewhere, token(7, Owner::Elsewhere));
+        let elsewhere = [0x40, 0x3f, 1, 0x15, 0x12, 8, 1, 0x08, 7];
+        check(&elsewhere, token(7, Owner::Elsewhere));
         // One of another file.
         check(&[0x80, 0xc0, 3, 0x3f, 1, 0x12, 4, 9], Some(None));
         // A type that does not end.
