@@ -201,7 +201,10 @@ impl Languages {
             let beside = |language| {
                 !hint.has_file && module_languages.contains(&(&*function.module, language))
             };
-            native(function, beside)
+            match is_of_dotnet(function) && !hint.has_file {
+                true => Language::CSharp,
+                false => native(&function.name, beside),
+            }
         };
         let languages = functions.iter().zip(&hints);
         let languages = languages.map(|(function, hint)| match function.kind {
@@ -233,15 +236,17 @@ struct SourceHint {
     has_file: bool,
 }
 
+/// Whether it is a precompiled method of .NET, of which no line is known.
+fn is_of_dotnet(function: &Function) -> bool {
+    function.module.ends_with(".dll") && function.name.contains("::")
+}
+
 /// The language of native code by its name; `beside` says whether its module has functions of one.
-fn native(function: &Function, beside: impl Fn(Language) -> bool) -> Language {
-    let name = &*function.name;
+fn native(name: &str, beside: impl Fn(Language) -> bool) -> Language {
     match Language::of_name(name) {
         Some(language) => language,
         None if name.starts_with('<') => Language::Rust,
         None if name.contains("::") && beside(Language::Rust) => Language::Rust,
-        // Compiled before, for .NET.
-        None if name.contains("::") && function.module.ends_with(".dll") => Language::CSharp,
         None if name.contains("::") => Language::Cpp,
         None if name.contains('.') && beside(Language::Go) => Language::Go,
         None => Language::C,
@@ -336,7 +341,7 @@ mod tests {
             &[
                 "rg!core::iter::next;rg!grep::search;cc1!ns::parse;cc1!f.cold",
                 "dockerd!runtime.main;dockerd!main.main",
-                "System.Linq.dll!Enumerable::Any;wine.dll!f",
+                "System.Linq.dll!Enumerable::Any;System.Linq.dll!<Details>::Hash;wine.dll!f",
             ],
             None,
             &[
@@ -346,6 +351,7 @@ mod tests {
                 ("f.cold", Some(C)),
                 ("main.main", Some(Go)),
                 ("Enumerable::Any", Some(CSharp)),
+                ("<Details>::Hash", Some(CSharp)),
                 ("f", Some(C)),
             ],
         );
