@@ -76,8 +76,8 @@ fn recursion_deeper_than_the_dump() {
         true,
     );
     check(
-        &mut stop("recursion.c", &["20000", "x"], 65_528),
-        20_000,
+        &mut stop("recursion.c", &["40000", "x"], 65_528),
+        40_000,
         true,
     );
 }

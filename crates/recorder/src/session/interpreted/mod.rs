@@ -17,7 +17,7 @@ use prof_model::{
 };
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
 use prof_runtimes::{Function, InterpretedFrame, Interpreter, Language, Library};
-use prof_unwinder::{FRAME_LIMIT, Target};
+use prof_unwinder::Target;
 
 use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::maps_interpreter;
@@ -114,9 +114,8 @@ impl InterpretedFrames {
             None => Err(MissingFrames::NotRead),
         };
         let language = language(&interpreter);
-        let room = (first + FRAME_LIMIT).saturating_sub(chain.len());
         let stack = match self.functions.len() < Self::FUNCTIONS {
-            true => stack.and_then(|stack| fit(stack, loops, (*note, room))),
+            true => stack.and_then(|stack| fit(stack, loops, *note)),
             false => Err(MissingFrames::TooDeep),
         };
         let added = stack.map(|(stack, loops, waiting)| {
@@ -136,7 +135,6 @@ impl InterpretedFrames {
         });
         // Where no stack has interpreted frames, the verdict says it once.
         if let Err(reason) = added
-            && room > 0
             && reason != MissingFrames::UnknownVersion
         {
             let mark = self.address(InterpretedFunction::missing(language, reason).path());
@@ -146,7 +144,8 @@ impl InterpretedFrames {
     }
 
     /// Leaves out the functions of the interpreter itself, which reports replace by those that it
-    /// runs, but for the innermost evaluation loop, by which reports know the interpreter.
+    /// runs: those that called the innermost evaluation loop. By that, reports know the
+    /// interpreter.
     fn leave_out_interpreter(
         &mut self,
         target: &Target<'_>,
@@ -155,12 +154,17 @@ impl InterpretedFrames {
         note: &mut StackNote,
     ) {
         let module = self.interpreters.get(target.pid).map(|(_, module)| module);
-        let innermost = chain.iter().position(|&at| interpreter.evaluates_at(at));
+        let function = chain.iter().position(|&at| InterpretedFunction::holds(at));
+        let after = chain.iter().skip(function.unwrap_or(0));
+        let innermost = after
+            .take_while(|&&at| !interpreter.evaluates_at(at))
+            .count();
+        let innermost = function.unwrap_or(0) + innermost;
         let outermost = chain.len().saturating_sub(1);
         frame_limit::remove(chain, note, |index, address| {
             let mapping = target.process.space().find(AbsoluteAddress(address));
             let is_its = mapping.is_some_and(|mapping| Some(mapping.module) == module);
-            is_its && Some(index) != innermost && index != outermost
+            is_its && index > innermost && index != outermost
         });
     }
 

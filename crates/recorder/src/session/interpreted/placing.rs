@@ -9,7 +9,7 @@ use prof_runtimes::InterpretedStack;
 pub(super) fn fit(
     stack: &InterpretedStack,
     mut loops: Vec<usize>,
-    (note, room): (StackNote, usize),
+    note: StackNote,
 ) -> Result<(&InterpretedStack, Vec<usize>, usize), MissingFrames> {
     let (native, known) = (loops.len(), stack.on_stack);
     let is_whole = note.end == StackEnd::Root;
@@ -22,9 +22,9 @@ pub(super) fn fit(
         loops.remove(frameless);
     }
     let fits = loops.len() + waiting == known || (!is_whole && native < known);
-    match (note.elided, stack.frames.len() <= room) {
-        (0, true) if fits => Ok((stack, loops, waiting)),
-        (0, true) => Err(MissingFrames::Mismatch),
+    match note.elided {
+        0 if fits => Ok((stack, loops, waiting)),
+        0 => Err(MissingFrames::Mismatch),
         _ => Err(MissingFrames::TooDeep),
     }
 }
@@ -93,7 +93,7 @@ mod tests {
         count: usize,
         expected: Result<(&[usize], usize), MissingFrames>,
     ) {
-        let note = (StackNote::new(StackEnd::Root), 100);
+        let note = StackNote::new(StackEnd::Root);
         let fits = fit(stack, (0..count).collect(), note);
         let fits = fits.map(|(_, loops, waiting)| (loops, waiting));
         assert_eq!(
@@ -122,5 +122,20 @@ mod tests {
         check(&outside, 1, Ok((&[0], 1)));
         check(&outside, 2, Ok((&[0, 1], 0)));
         check(&stack(2, None), 1, Err(MissingFrames::Mismatch));
+    }
+
+    #[test]
+    fn frames_keep_their_places() {
+        let mut chain = vec![context::USER, 10, 11, 12, 13];
+        let mut note = StackNote {
+            remote_read: 2,
+            elided: 7,
+            elided_at: 2,
+            ..StackNote::new(StackEnd::Root)
+        };
+        let insertions = [(2, vec![100]), (3, vec![101, 102]), (5, vec![103])];
+        insert(&insertions, &mut chain, &mut note);
+        assert_eq!(chain, [context::USER, 10, 100, 11, 101, 102, 12, 13, 103]);
+        assert_eq!((note.elided_at, note.remote_read), (3, 5));
     }
 }
