@@ -1,6 +1,7 @@
 //! Which modules have no symbols, and why.
 
 use prof_model::counted;
+use prof_report::Language;
 use prof_report::symbolize::ModuleNaming;
 use prof_symbols::ModuleStatus;
 
@@ -25,7 +26,10 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
         );
         let reason = match naming.status.is_named() {
             true => "no symbol covers this code".to_owned(),
-            false => naming.status.to_string(),
+            false => match naming.runtime.and_then(to_name_code) {
+                Some(remedy) => format!("{}; {remedy}", naming.status.reason()),
+                None => naming.status.to_string(),
+            },
         };
         (reason, name)
     });
@@ -65,6 +69,26 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
     lines
 }
 
+/// How a program of this language, when it is started, is made to name the code that it compiles.
+fn to_name_code(language: Language) -> Option<&'static str> {
+    Some(match language {
+        Language::JavaScript => {
+            "start it as `node --perf-basic-prof --no-logfile-per-isolate --logfile=+`"
+        }
+        Language::Java => {
+            "start it as `java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit`"
+        }
+        Language::CSharp => {
+            "start it with `DOTNET_PerfMapEnabled=3` in its environment (Mono: \
+             `MONO_ENV_OPTIONS=--jitmap`)"
+        }
+        Language::Ruby => "start it as `ruby --yjit --yjit-perf` (Ruby 3.3 and later)",
+        Language::Erlang => "start it with `ERL_FLAGS='+JPperf map'` in its environment",
+        Language::Php => "start it as `php -d opcache.jit_debug=16`",
+        _ => return None,
+    })
+}
+
 /// Each reason once, in the order of their first modules, with its modules.
 fn grouped(
     with_reason: impl Iterator<Item = (String, String)>,
@@ -97,6 +121,7 @@ mod tests {
         ModuleNaming {
             module: module.to_owned(),
             status,
+            runtime: None,
             downloads: None,
             is_newer: false,
             samples: 100,
@@ -116,6 +141,23 @@ mod tests {
 
     fn check(all: &[ModuleNaming], expected: &[&str]) {
         assert_eq!(unnamed(all), expected);
+    }
+
+    #[test]
+    fn the_remedy_for_run_time_code_is_that_of_its_runtime() {
+        let status = ModuleStatus::NoJitMap {
+            pid: 7,
+            path: "/tmp/perf-7.map".into(),
+        };
+        let jit = ModuleNaming {
+            runtime: Some(Language::CSharp),
+            ..naming("[jit] (process 7)", status, 90)
+        };
+        let line = "symbols are missing in [jit] (process 7) (90 samples): process 7 wrote no map \
+                    of its run-time code (/tmp/perf-7.map); start it with \
+                    `DOTNET_PerfMapEnabled=3` in its environment (Mono: \
+                    `MONO_ENV_OPTIONS=--jitmap`)";
+        check(&[jit], &[line]);
     }
 
     #[test]

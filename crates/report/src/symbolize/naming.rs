@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 
 use prof_symbols::{ModuleStatus, Resolved};
+use rustc_hash::FxHashMap;
 
+use super::language::{Language, runtimes};
 use super::plan::{LookupSpace, Plan};
 use crate::profile::Profile;
 
@@ -15,6 +17,8 @@ pub struct ModuleNaming {
     pub module: String,
     /// Whether names were found, and why not.
     pub status: ModuleStatus,
+    /// What its process runs, if this is run-time code that its runtime has not named.
+    pub runtime: Option<Language>,
     /// Why its debug info was not downloaded, although servers were to be asked.
     pub downloads: Option<String>,
     /// Whether the names are those of a file that is newer than the last sample, and no build id
@@ -37,6 +41,15 @@ pub(super) fn of_modules(
     answers: &[Resolved],
 ) -> Vec<ModuleNaming> {
     let counts = Counts::new(profile, plan, answers);
+    let lacks_map = |answer: &Resolved| matches!(answer.status(), ModuleStatus::NoJitMap { .. });
+    let runtimes = match answers.iter().any(lacks_map) {
+        true => runtimes(profile),
+        false => FxHashMap::default(),
+    };
+    let runtime = |answer: &Resolved| match answer.status() {
+        ModuleStatus::NoJitMap { pid, .. } => runtimes.get(pid).copied(),
+        _ => None,
+    };
     let mut naming: Vec<_> = plan
         .places()
         .zip(answers)
@@ -44,6 +57,7 @@ pub(super) fn of_modules(
         .map(|((place, answer), count)| ModuleNaming {
             module: place.name(profile),
             status: answer.status().clone(),
+            runtime: runtime(answer),
             downloads: answer.download_problem().map(str::to_owned),
             is_newer: is_newer(profile, place, answer).unwrap_or(false),
             samples: count.innermost,

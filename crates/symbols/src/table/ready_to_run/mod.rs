@@ -29,8 +29,7 @@ use bytes::{Bytes, Cursor};
 use metadata::Metadata;
 use signature::MethodToken;
 
-/// The methods of a file that was compiled so, those that hold one of the `addresses`, which are in
-/// order.
+/// The precompiled methods of a file, those that hold one of the `addresses`, which are in order.
 pub(crate) fn methods<'data>(image: &Image<'data>, addresses: &[u64]) -> Vec<Symbol<'data>> {
     match image.object() {
         object::File::Pe64(file) => File { file }.methods(addresses).unwrap_or_default(),
@@ -87,12 +86,13 @@ impl<'data> File<'_, 'data> {
         let functions = self.runtime_functions(native)?;
         let starts = self.entry_points(native, functions.len())?;
         let base = self.file.relative_address_base();
+        let address = |relative: u32| base.checked_add(relative.into());
         let symbols = starts.methods.iter().filter_map(|(&function, &method)| {
             let last = starts.last_part(function, functions.len())?;
-            let start = base + u64::from(functions.get(function as usize)?.0);
+            let start = address(functions.get(function as usize)?.0)?;
             // Those of a damaged file may overlap.
             let next = functions.get(last + 1).map_or(u32::MAX, |next| next.0);
-            let end = base + u64::from(functions.get(last)?.1.min(next));
+            let end = address(functions.get(last)?.1.min(next))?;
             let first = addresses.partition_point(|&address| address < start);
             (*addresses.get(first)? < end).then_some(())?;
             Some(Symbol {
