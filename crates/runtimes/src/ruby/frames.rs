@@ -100,12 +100,12 @@ fn frames(
         let (pc, iseq) = (field(frame::PC)?, field(frame::ISEQ)?);
         let environment = field(frame::ENVIRONMENT)?;
         address += layout.frame as u64;
-        if iseq != 0 && pc != 0 {
+        // Code of YJIT sets no PC when it begins a function.
+        if iseq != 0 {
             let flags = environments.bytes(memory, environment, size_of::<u64>());
             let flags = flags.and_then(|bytes| word_at(bytes, 0));
             let flags = flags.ok_or(Unknown::Inconsistent)?;
-            // The outermost one, which runs nothing, has a function as well.
-            if flags & frame::KIND != frame::DUMMY {
+            if !frame::OTHERS.contains(&(flags & frame::KIND)) {
                 let finishes = flags & frame::FINISH != 0;
                 frames.push(Frame { pc, iseq, finishes });
             }

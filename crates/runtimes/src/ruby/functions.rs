@@ -123,7 +123,9 @@ impl Code {
 
     /// The line of the instruction before this address, if it is one of the function's.
     pub(super) fn line_before(&self, address: u64) -> Option<u32> {
-        let offset = address.checked_sub(self.instructions().start)?;
+        let instructions = self.instructions();
+        let offset = address.checked_sub(instructions.start)?;
+        (address <= instructions.end).then_some(())?;
         self.lines.line((offset / 8).saturating_sub(1))
     }
 }

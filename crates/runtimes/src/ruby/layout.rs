@@ -100,9 +100,10 @@ pub(super) mod frame {
     pub(in crate::ruby) const ISEQ: u16 = 16;
     /// The address of the flags, among others.
     pub(in crate::ruby) const ENVIRONMENT: u16 = 32;
-    /// `VM_FRAME_MAGIC_MASK` and `VM_FRAME_MAGIC_DUMMY`.
+    /// `VM_FRAME_MAGIC_MASK`.
     pub(in crate::ruby) const KIND: u64 = 0x7fff_0001;
-    pub(in crate::ruby) const DUMMY: u64 = 0x7999_0001;
+    /// `VM_FRAME_MAGIC_CFUNC`, `_IFUNC` and `_DUMMY`: frames that run nothing in Ruby.
+    pub(in crate::ruby) const OTHERS: [u64; 3] = [0x5555_0001, 0x6666_0001, 0x7999_0001];
     /// `VM_FRAME_FLAG_FINISH`: the loop ends with this frame.
     pub(in crate::ruby) const FINISH: u64 = 0x20;
 }

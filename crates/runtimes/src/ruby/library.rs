@@ -22,8 +22,8 @@ impl Library {
     }
 
     /// Reads the symbol tables of a file, and the addresses of the function that runs the
-    /// evaluation loop; of all code if that has no symbol, as from 3.3 on. `None` if it contains
-    /// no interpreter.
+    /// evaluation loop; of all code if that has no symbol, as in other versions than 3.1. `None` if
+    /// it contains no interpreter.
     pub(crate) fn read(elf: &Elf<'_>) -> Option<(Self, Vec<Range<u64>>)> {
         let (mut vm, mut version, mut evaluation) = (None, None, Vec::new());
         elf.symbols(|name, range| match name {

@@ -12,8 +12,8 @@ use std::ffi::OsStr;
 use std::sync::Arc;
 
 use prof_model::{
-    AbsoluteAddress, InterpretedFunction, InterpretedLanguage, MissingFrames, Pid, StackEnd,
-    StackNote,
+    AbsoluteAddress, InterpretedFunction, InterpretedLanguage, MissingFrames, ModuleId, ModuleKind,
+    Pid, StackEnd, StackNote,
 };
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
 use prof_runtimes::{Function, InterpretedFrame, Interpreter, Language, Library};
@@ -129,9 +129,11 @@ impl InterpretedFrames {
                 insertions.push((chain.len(), others));
             }
             insert(&insertions, chain, note);
-            if frame_limit::excess(chain) > 0 {
-                self.leave_out_interpreter(target, &interpreter, chain, note);
+            if language == InterpretedLanguage::Ruby {
+                let module = self.interpreters.get(target.pid).map(|(_, module)| module);
+                leave_out_compiled(target, module, chain, note);
             }
+            self.leave_out_interpreter(target, &interpreter, chain, note);
         });
         // Where no stack has interpreted frames, the verdict says it once.
         if let Err(reason) = added
@@ -144,8 +146,8 @@ impl InterpretedFrames {
     }
 
     /// Leaves out the functions of the interpreter itself, which reports replace by those that it
-    /// runs: those that called the innermost evaluation loop. By that, reports know the
-    /// interpreter.
+    /// runs, if there are too many frames: those that called the innermost evaluation loop, then
+    /// those that it has called. By that loop, reports know the interpreter.
     fn leave_out_interpreter(
         &mut self,
         target: &Target<'_>,
@@ -154,18 +156,22 @@ impl InterpretedFrames {
         note: &mut StackNote,
     ) {
         let module = self.interpreters.get(target.pid).map(|(_, module)| module);
-        let function = chain.iter().position(|&at| InterpretedFunction::holds(at));
-        let after = chain.iter().skip(function.unwrap_or(0));
-        let innermost = after
-            .take_while(|&&at| !interpreter.evaluates_at(at))
-            .count();
-        let innermost = function.unwrap_or(0) + innermost;
-        let outermost = chain.len().saturating_sub(1);
-        frame_limit::remove(chain, note, |index, address| {
-            let mapping = target.process.space().find(AbsoluteAddress(address));
-            let is_its = mapping.is_some_and(|mapping| Some(mapping.module) == module);
-            is_its && index > innermost && index != outermost
-        });
+        for keeps_inner in [true, false] {
+            if frame_limit::excess(chain) == 0 {
+                return;
+            }
+            let function = chain.iter().position(|&at| InterpretedFunction::holds(at));
+            let mut after = function.unwrap_or(0)..chain.len();
+            let innermost = after.find(|&at| interpreter.evaluates_at(chain[at]));
+            let outermost = chain.len().saturating_sub(1);
+            frame_limit::remove(chain, note, |index, address| {
+                let mapping = target.process.space().find(AbsoluteAddress(address));
+                let is_its = mapping.is_some_and(|mapping| Some(mapping.module) == module);
+                let is_inner = innermost.is_some_and(|innermost| index < innermost);
+                let is_kept = Some(index) == innermost || keeps_inner && is_inner;
+                is_its && !is_kept && index != outermost
+            });
+        }
     }
 
     /// The addresses that stand for frames.
@@ -257,6 +263,36 @@ impl InterpretedFrames {
         if self.interpreters.forget(pid) {
             self.readings.learn(pid, None);
         }
+    }
+}
+
+/// Leaves out the frames of code that YJIT has compiled, which the interpreter's own functions
+/// call: Ruby's frames have their functions. The line of the innermost one is unknown, because such
+/// code does not keep it.
+fn leave_out_compiled(
+    target: &Target<'_>,
+    interpreter: Option<ModuleId>,
+    chain: &mut Vec<u64>,
+    note: &mut StackNote,
+) {
+    let mut removed = vec![false; chain.len()];
+    let mut is_called_by_ruby = false;
+    for (at, &address) in chain.iter().enumerate().rev() {
+        let mapping = target.process.space().find(AbsoluteAddress(address));
+        let module = mapping.map(|mapping| mapping.module);
+        let is_compiled =
+            module.is_some_and(|module| target.modules[module].kind == ModuleKind::Anonymous);
+        let is_function = InterpretedFunction::holds(address);
+        removed[at] = is_called_by_ruby && is_compiled && !is_function;
+        let is_its = module.is_some() && module == interpreter;
+        is_called_by_ruby = is_function || is_called_by_ruby && (is_compiled || is_its);
+    }
+    let user = chain.iter().position(|&entry| entry == context::USER);
+    let is_innermost = user.is_some_and(|user| removed.get(user + 1) == Some(&true));
+    frame_limit::remove(chain, note, |index, _| removed[index]);
+    let mut functions = chain.iter_mut();
+    if is_innermost && let Some(function) = functions.find(|it| InterpretedFunction::holds(**it)) {
+        *function = InterpretedFunction::address(*function, None);
     }
 }
 
