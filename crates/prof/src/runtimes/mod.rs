@@ -91,10 +91,11 @@ impl RuntimeHelp {
         }
         // A process of which nothing was recorded needs no map.
         for map in &maps {
-            map.remove();
-            if requested.get(&map.pid).copied() == self.settings.of_dotnet() {
+            let dotnet = self.settings.of_dotnet();
+            if dotnet.is_some() && requested.get(&map.pid).copied() == dotnet {
                 map.remove_images(&self.before);
             }
+            map.remove();
         }
         maps.retain(|map| recorded.contains(&map.pid));
         let settings: BTreeSet<&str> = (maps.iter())

@@ -57,17 +57,19 @@ impl PerfMap {
         let _ = fs::remove_file(&self.path);
     }
 
-    /// Removes the list of images that .NET writes beside it, if that is new; errors are ignored.
+    /// Removes the list of images that .NET writes beside it, if that is new and of the same user;
+    /// errors are ignored.
     pub(super) fn remove_images(&self, before: &PerfMaps) {
         let name = self.path.file_name().unwrap_or_default();
         let name = name.to_string_lossy().replacen("perf-", "perfinfo-", 1);
         let path = self.path.with_file_name(name);
-        // The attributes of the entry itself, not of a link's target.
-        let modified = fs::symlink_metadata(&path)
-            .ok()
-            .filter(Metadata::is_file)
-            .and_then(|metadata| metadata.modified().ok());
-        if modified.is_some() && modified >= before.read_at {
+        // The attributes of the entries themselves, not of a link's target.
+        let attributes = [&self.path, &path].map(fs::symlink_metadata);
+        if let [Ok(map), Ok(images)] = attributes
+            && images.is_file()
+            && images.uid() == map.uid()
+            && images.modified().ok() >= before.read_at
+        {
             let _ = fs::remove_file(path);
         }
     }
@@ -258,6 +260,7 @@ mod tests {
             path: directory.path().join("perf-1.map"),
             _directory: None,
         };
+        fs::write(&map.path, "").unwrap();
         fs::write(&images, "ImageLoad").unwrap();
         let hour = std::time::Duration::from_secs(3600);
         map.remove_images(&before(SystemTime::now() + hour));
