@@ -206,7 +206,7 @@ impl ModuleStatus {
             Self::NoJitMap { .. } => {
                 "let the run-time compiler write one (node --perf-basic-prof \
                  --no-logfile-per-isolate --logfile=+, java -XX:+UnlockDiagnosticVMOptions \
-                 -XX:+DumpPerfMapAtExit, DOTNET_PerfMapEnabled=3, PYTHONPERFSUPPORT=1)"
+                 -XX:+DumpPerfMapAtExit, COMPlus_PerfMapEnabled=3, PYTHONPERFSUPPORT=1)"
                     .into()
             }
             Self::UntrustedJitMap { .. } => {

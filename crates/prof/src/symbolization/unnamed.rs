@@ -76,15 +76,16 @@ fn to_name_code(language: Language) -> Option<&'static str> {
             "start it as `node --perf-basic-prof --no-logfile-per-isolate --logfile=+`"
         }
         Language::Java => {
-            "start it as `java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit`"
+            "start it as `java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit` (JDK 17 \
+             and later)"
         }
         Language::CSharp => {
-            "start it with `DOTNET_PerfMapEnabled=3` in its environment (Mono: \
+            "start it with `COMPlus_PerfMapEnabled=3` in its environment (Mono: \
              `MONO_ENV_OPTIONS=--jitmap`)"
         }
         Language::Ruby => "start it as `ruby --yjit --yjit-perf` (Ruby 3.3 and later)",
         Language::Erlang => "start it with `ERL_FLAGS='+JPperf map'` in its environment",
-        Language::Php => "start it as `php -d opcache.jit_debug=16`",
+        Language::Php => "start it as `php -d opcache.jit_debug=16 -d pcre.jit=0`",
         _ => return None,
     })
 }
@@ -155,7 +156,7 @@ mod tests {
         };
         let line = "symbols are missing in [jit] (process 7) (90 samples): process 7 wrote no map \
                     of its run-time code (/tmp/perf-7.map); start it with \
-                    `DOTNET_PerfMapEnabled=3` in its environment (Mono: \
+                    `COMPlus_PerfMapEnabled=3` in its environment (Mono: \
                     `MONO_ENV_OPTIONS=--jitmap`)";
         check(&[jit], &[line]);
     }

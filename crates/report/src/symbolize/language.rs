@@ -1,7 +1,7 @@
 //! Languages, and which of them processes run.
 
 use prof_model::Pid;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::profile::{Frame, Profile};
 
@@ -163,6 +163,7 @@ pub(super) fn runtimes(profile: &Profile) -> FxHashMap<Pid, Language> {
         frames,
         stacks,
         modules,
+        samples,
         ..
     } = profile;
     let by_module: Vec<_> = modules
@@ -171,20 +172,32 @@ pub(super) fn runtimes(profile: &Profile) -> FxHashMap<Pid, Language> {
         .collect();
     // By stack's number: which runtime is on it.
     let mut seen: Vec<Option<Language>> = Vec::with_capacity(stacks.len());
-    let mut found = FxHashMap::default();
+    let (mut found, mut cut) = (FxHashMap::default(), FxHashSet::default());
     for stack in stacks.iter() {
         let callers = stacks.prefix(stack).and_then(|prefix| seen[prefix.index()]);
         let runtime = match frames[stacks.frame(stack)] {
             Frame::Module { module, .. } => by_module[module.index()].or(callers),
             Frame::Jit { pid, .. } => {
-                if let Some(runtime) = callers {
-                    found.entry(pid).or_insert(runtime);
+                match callers {
+                    Some(runtime) => {
+                        found.entry(pid).or_insert(runtime);
+                    }
+                    None => {
+                        cut.insert(pid);
+                    }
                 }
                 callers
             }
             _ => callers,
         };
         seen.push(runtime);
+    }
+    // Stacks may end in such code.
+    cut.retain(|pid| !found.contains_key(pid));
+    for sample in samples.iter().filter(|sample| cut.contains(&sample.pid)) {
+        if let Some(runtime) = seen.get(sample.stack.index()).copied().flatten() {
+            found.entry(sample.pid).or_insert(runtime);
+        }
     }
     found
 }

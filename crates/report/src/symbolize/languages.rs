@@ -87,7 +87,11 @@ struct SourceHint {
 
 /// Whether it is a precompiled method of .NET, of which no line is known.
 fn is_of_dotnet(function: &Function) -> bool {
-    function.module.ends_with(".dll") && function.name.contains("::")
+    let name = &*function.name;
+    let is_made_up = name.starts_with('<') && !name.contains(" as ");
+    function.module.ends_with(".dll")
+        && name.contains("::")
+        && (is_made_up || Language::of_name(name).is_none())
 }
 
 /// The language of native code by its name; `beside` says whether its module has functions of one.
