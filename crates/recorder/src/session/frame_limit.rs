@@ -13,8 +13,8 @@ pub(super) fn excess(chain: &[u64]) -> usize {
     user.map_or(0, |user| (chain.len() - user - 1).saturating_sub(MOST))
 }
 
-/// Removes these frames of the user's stack, by their indices in the chain, and counts those that
-/// were read after the sample. What they were called by remains.
+/// Removes frames of the user's stack, by their indices in the chain; those among them that were
+/// read after the sample are not counted in the note.
 pub(super) fn remove(
     chain: &mut Vec<u64>,
     note: &mut StackNote,

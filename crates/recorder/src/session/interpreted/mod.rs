@@ -129,11 +129,11 @@ impl InterpretedFrames {
                 insertions.push((chain.len(), others));
             }
             insert(&insertions, chain, note);
+            let module = self.interpreters.get(target.pid).map(|(_, module)| module);
             if language == InterpretedLanguage::Ruby {
-                let module = self.interpreters.get(target.pid).map(|(_, module)| module);
                 leave_out_compiled(target, module, chain, note);
             }
-            self.leave_out_interpreter(target, &interpreter, chain, note);
+            leave_out_interpreter(target, (&interpreter, module), chain, note);
         });
         // Where no stack has interpreted frames, the verdict says it once.
         if let Err(reason) = added
@@ -143,35 +143,6 @@ impl InterpretedFrames {
             insert(&[(innermost, vec![mark])], chain, note);
         }
         Some((language, added))
-    }
-
-    /// Leaves out the functions of the interpreter itself, which reports replace by those that it
-    /// runs, if there are too many frames: those that called the innermost evaluation loop, then
-    /// those that it has called. By that loop, reports know the interpreter.
-    fn leave_out_interpreter(
-        &mut self,
-        target: &Target<'_>,
-        interpreter: &Interpreter,
-        chain: &mut Vec<u64>,
-        note: &mut StackNote,
-    ) {
-        let module = self.interpreters.get(target.pid).map(|(_, module)| module);
-        for keeps_inner in [true, false] {
-            if frame_limit::excess(chain) == 0 {
-                return;
-            }
-            let function = chain.iter().position(|&at| InterpretedFunction::holds(at));
-            let mut after = function.unwrap_or(0)..chain.len();
-            let innermost = after.find(|&at| interpreter.evaluates_at(chain[at]));
-            let outermost = chain.len().saturating_sub(1);
-            frame_limit::remove(chain, note, |index, address| {
-                let mapping = target.process.space().find(AbsoluteAddress(address));
-                let is_its = mapping.is_some_and(|mapping| Some(mapping.module) == module);
-                let is_inner = innermost.is_some_and(|innermost| index < innermost);
-                let is_kept = Some(index) == innermost || keeps_inner && is_inner;
-                is_its && !is_kept && index != outermost
-            });
-        }
     }
 
     /// The addresses that stand for frames.
@@ -263,6 +234,33 @@ impl InterpretedFrames {
         if self.interpreters.forget(pid) {
             self.readings.learn(pid, None);
         }
+    }
+}
+
+/// Leaves out the functions of the interpreter itself, which reports replace by those that it runs,
+/// if there are too many frames: those that called the innermost evaluation loop, then those that
+/// it has called. By that loop, reports know the interpreter.
+fn leave_out_interpreter(
+    target: &Target<'_>,
+    (interpreter, module): (&Interpreter, Option<ModuleId>),
+    chain: &mut Vec<u64>,
+    note: &mut StackNote,
+) {
+    for keeps_inner in [true, false] {
+        if frame_limit::excess(chain) == 0 {
+            return;
+        }
+        let function = chain.iter().position(|&at| InterpretedFunction::holds(at));
+        let mut after = function.unwrap_or(0)..chain.len();
+        let innermost = after.find(|&at| interpreter.evaluates_at(chain[at]));
+        let outermost = chain.len().saturating_sub(1);
+        frame_limit::remove(chain, note, |index, address| {
+            let mapping = target.process.space().find(AbsoluteAddress(address));
+            let is_its = mapping.is_some_and(|mapping| Some(mapping.module) == module);
+            let is_inner = innermost.is_some_and(|innermost| index < innermost);
+            let is_kept = Some(index) == innermost || keeps_inner && is_inner;
+            is_its && !is_kept && index != outermost
+        });
     }
 }
 
