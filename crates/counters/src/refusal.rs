@@ -1,5 +1,6 @@
 //! Why an event cannot be counted.
 
+use prof_events::Trial;
 use prof_events::counting::{Prober, RefusalFacts, why_not};
 use prof_events::parsing::{Catalog, EventSpec};
 use prof_events::system::System;
@@ -28,7 +29,11 @@ pub(crate) fn of_event(spec: &EventSpec, errno: Errno, target: &Target) -> OpenE
     };
     let facts = RefusalFacts {
         system_wide: target.is_system_wide(),
-        attach: matches!(target, Target::Thread(_) | Target::Process(_)),
+        target_refuses: match *target {
+            Target::Thread(tid) => Trial::Thread(tid).run().is_err(),
+            Target::Process(pid) => Trial::Thread(pid).run().is_err(),
+            _ => false,
+        },
         ..Prober::new(&Catalog::system(), &system).facts()
     };
     OpenError::Refused {

@@ -79,8 +79,8 @@ pub struct Refusal {
     pub subject: Subject,
     /// Whether it was to be measured on whole CPUs, or in a cgroup.
     pub system_wide: bool,
-    /// Whether it was to be measured in a process that we did not start.
-    pub attach: bool,
+    /// Whether nothing may be measured in the target ([`Trial::Thread`](crate::Trial::Thread)).
+    pub target_refuses: bool,
 }
 
 impl Refusal {
@@ -127,14 +127,17 @@ impl Refusal {
         {
             return text;
         }
-        if self.attach {
+        if self.target_refuses {
             return "the process belongs to another user or hides its memory (setuid programs do): \
                     run prof as its user or as root"
                 .into();
         }
         match filtered {
             true => filter(),
-            false => "a security module or a sandbox forbids it".into(),
+            false => format!(
+                "the kernel does not say why: kernel.perf_event_paranoid ({paranoid}) allows it, \
+                 and no seccomp filter is set (`prof doctor` tries what is allowed)"
+            ),
         }
     }
 
@@ -179,7 +182,7 @@ impl Refusal {
             },
             subject: Subject::UserCode,
             system_wide: false,
-            attach: false,
+            target_refuses: false,
         }
     }
 }
@@ -197,9 +200,9 @@ mod tests {
 
     #[test]
     fn the_reason_fits_what_is_measured() {
-        check(|_| (), "security module");
+        check(|_| (), "does not say why");
         check(|r| r.rights.paranoid = 4, "paranoid=2");
-        check(|r| r.attach = true, "run prof as its user");
+        check(|r| r.target_refuses = true, "run prof as its user");
         check(|r| r.system_wide = true, "-a needs root (CPUs");
         check(|r| r.subject = Subject::KernelCode, "add :u");
         check(|r| r.subject = Subject::KernelOnly, "happens in the kernel");
@@ -244,7 +247,7 @@ mod tests {
             "paranoid=2",
         );
         check(
-            |r| (r.rights.filtered, r.attach) = (true, true),
+            |r| (r.rights.filtered, r.target_refuses) = (true, true),
             "run prof as its user",
         );
         check(

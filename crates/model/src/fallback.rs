@@ -28,6 +28,11 @@ pub enum Fallback {
         /// The value of /proc/sys/kernel/perf_event_paranoid.
         paranoid: i32,
     },
+    /// The kernel, a security module or a sandbox forbids a part of the request.
+    Refused {
+        /// What was left out.
+        part: RefusedPart,
+    },
     /// Sampling is slower than requested.
     Rate {
         /// Samples per second requested.
@@ -85,6 +90,30 @@ pub enum Fallback {
     },
 }
 
+/// A part of a request that a recording can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusedPart {
+    /// The kernel's own chain of user code, which follows frame pointers.
+    CallChain,
+    /// Build ids in the records of mappings.
+    BuildIds,
+}
+
+impl fmt::Display for RefusedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::CallChain => {
+                "the kernel's own call chains are forbidden here: prof unwinds without them"
+            }
+            Self::BuildIds => {
+                "build ids in the kernel's records are forbidden here: prof reads them from the \
+                 files"
+            }
+        })
+    }
+}
+
 impl fmt::Display for Fallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,6 +131,7 @@ impl fmt::Display for Fallback {
                 "kernel code is not sampled, because perf_event_paranoid is {paranoid} (`sudo \
                  sysctl kernel.perf_event_paranoid=1` allows it)"
             ),
+            Self::Refused { part } => part.fmt(f),
             Self::Rate { asked, used } => write!(
                 f,
                 "sampling at {used} Hz instead of {asked} Hz: the kernel allows no more (`sudo \

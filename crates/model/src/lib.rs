@@ -27,7 +27,7 @@ mod waits;
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use ambiguous_thread::AmbiguousThread;
 pub use coverage::Coverage;
-pub use fallback::Fallback;
+pub use fallback::{Fallback, RefusedPart};
 pub use interpreted::{InterpretedFunction, InterpretedLanguage, InterpretedStacks, MissingFrames};
 pub use missing::{MissingCounts, MissingMemory};
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};

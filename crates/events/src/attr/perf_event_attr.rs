@@ -108,6 +108,9 @@ impl Setup {
         if self.has_chain() {
             attr.sample_type |= PERF_SAMPLE_CALLCHAIN as u64;
             attr.sample_max_stack = self.spec.terms.max_stack.unwrap_or(0);
+            // Stable kernels from 6.12.118 on take a chain without this bit for one of the kernel's
+            // callers, and refuse it to plain users.
+            attr.set_exclude_callchain_kernel(attr.exclude_kernel());
         }
         if let Stacks::Dump(bytes) = self.stacks {
             attr.sample_type |= (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER) as u64;
@@ -160,6 +163,8 @@ mod tests {
         both.with_dump.user_chain = true;
         assert!(chain(&both));
         assert_eq!(both.attr().exclude_callchain_user(), 0);
+        assert_eq!(both.attr().exclude_callchain_kernel(), 1);
+        assert_eq!(setup("cycles").attr().exclude_callchain_kernel(), 0);
     }
 
     /// The bits that `perf record -vv --call-graph lbr` shows: sample_type has CALLCHAIN and

@@ -25,5 +25,5 @@ pub use page::{UserCount, UserPage};
 pub use probe::{Ability, Answer, Prober};
 pub use raw::{GroupCount, Place, RawCount, RawCounter};
 pub use reason::{RefusalFacts, why_not};
-pub use threads::{ThreadCount, ThreadCounters, ThreadCountersError};
+pub use threads::{ThreadCount, ThreadCounters, ThreadCountersError, ThreadCounts};
 pub use usage::Usage;

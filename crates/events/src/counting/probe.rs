@@ -54,7 +54,7 @@ impl Prober {
                 rights: Rights::of(&Privileges::read().unwrap_or_default(), system),
                 hardware: has_hardware(catalog),
                 system_wide: false,
-                attach: false,
+                target_refuses: false,
             },
             cpu: system.cpus.first().copied().unwrap_or(0),
         }

@@ -15,8 +15,8 @@ pub struct RefusalFacts {
     pub hardware: bool,
     /// Whether the event counts everything on a CPU, or in a cgroup.
     pub system_wide: bool,
-    /// Whether the event counts a process that we did not start.
-    pub attach: bool,
+    /// Whether nothing may be measured in the target ([`Trial::Thread`](crate::Trial::Thread)).
+    pub target_refuses: bool,
 }
 
 /// Why the kernel refused to open the event, as the end of a sentence, with the remedy if there
@@ -30,7 +30,7 @@ pub fn why_not(spec: &EventSpec, errno: Errno, facts: RefusalFacts) -> String {
                 rights: facts.rights,
                 subject: Subject::of(spec),
                 system_wide: facts.system_wide,
-                attach: facts.attach,
+                target_refuses: facts.target_refuses,
             };
             refusal.permission()
         }
@@ -116,7 +116,7 @@ mod tests {
         },
         hardware: true,
         system_wide: false,
-        attach: false,
+        target_refuses: false,
     };
 
     fn check(event: &str, errno: Errno, facts: RefusalFacts, expected: &str) {
@@ -138,7 +138,7 @@ mod tests {
             ..USER
         };
         let attach = RefusalFacts {
-            attach: true,
+            target_refuses: true,
             ..USER
         };
         check("cycles", Errno::NOENT, no_pmu, "no hardware counters");
@@ -150,7 +150,7 @@ mod tests {
         check("99:0", Errno::NOENT, USER, "no PMU has that type");
         check("cycles", Errno::ACCESS, USER, "add :u");
         check("cs", Errno::ACCESS, USER, "happens in the kernel");
-        check("cycles:u", Errno::ACCESS, USER, "sandbox");
+        check("cycles:u", Errno::ACCESS, USER, "does not say why");
         check("cycles:u", Errno::ACCESS, attach, "another user");
         check("cycles", Errno::ACCESS, wide, "paranoid=0");
         check("cycles", Errno::PERM, filtered, "a seccomp filter");

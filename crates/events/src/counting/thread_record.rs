@@ -18,6 +18,8 @@ pub(super) enum Record {
     Comm { pid: Pid, tid: Tid, name: String },
     /// pid, ppid, tid, ptid, time
     Fork { pid: Pid, tid: Tid, parent: Tid },
+    /// As a fork.
+    Exit { pid: Pid, tid: Tid },
     /// id, lost
     Lost(u64),
 }
@@ -66,6 +68,10 @@ impl Record {
                 pid: id(0)?,
                 tid: id(8)?,
                 parent: id(12)?,
+            }),
+            sys::PERF_RECORD_EXIT => Some(Self::Exit {
+                pid: id(0)?,
+                tid: id(8)?,
             }),
             sys::PERF_RECORD_LOST => Some(Self::Lost(long(8)?)),
             _ => None,

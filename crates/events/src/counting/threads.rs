@@ -16,6 +16,9 @@
 //!   while one of the events is sampled together with its group (Linux 6.12); a dummy event is.
 //! - If it still swaps, the events that we opened may end with any thread, which then has no READ.
 //!
+//! Some kernels (6.1 and 6.12 are known) write no READ as a thread ends: then the threads cannot be
+//! told apart.
+//!
 //! A ring needs an event for each CPU, so there is one for each, and a thread's counts on all CPUs
 //! are added up. Each is enabled all the time, on whichever CPU the thread runs. No permission is
 //! needed beyond that for counting one's own processes.
@@ -56,6 +59,19 @@ pub struct ThreadCount {
     pub name: String,
     /// Its count of each event, in the given order.
     pub counts: Vec<RawCount>,
+    /// Whether it has ended.
+    ended: bool,
+}
+
+/// The counts of a command's threads.
+#[derive(Debug)]
+pub struct ThreadCounts {
+    /// By thread; only the first one, with the sum of all, if they are not told apart.
+    pub threads: BTreeMap<Tid, ThreadCount>,
+    /// How many of the kernel's records were lost, whose counts went to the first thread.
+    pub lost: u64,
+    /// Whether the kernel has reported the counts of the threads that ended.
+    pub told_apart: bool,
 }
 
 /// Why the threads of a command cannot be counted.
@@ -139,19 +155,22 @@ impl ThreadCounters {
                     let thread = threads.entry(tid).or_default();
                     (thread.pid, thread.parent) = (pid, parent);
                 }
+                Some(Record::Exit { pid, tid }) => {
+                    let thread = threads.entry(tid).or_default();
+                    (thread.pid, thread.ended) = (pid, true);
+                }
                 Some(Record::Lost(count)) => *lost += count,
                 None => {}
             });
         }
     }
 
-    /// The counts of each thread of the command, which has ended; and how many of the kernel's
-    /// records were lost, whose counts went to the first thread.
+    /// The counts of each thread of the command, which has ended.
     ///
     /// # Errors
     ///
     /// An event cannot be read.
-    pub fn finish(mut self) -> Result<(BTreeMap<Tid, ThreadCount>, u64), Errno> {
+    pub fn finish(mut self) -> Result<ThreadCounts, Errno> {
         self.drain();
         let mut rest = vec![RawCount::default(); self.events];
         for on_cpu in &self.cpus {
@@ -164,6 +183,7 @@ impl ThreadCounters {
                 *sum = minus(*sum, *count);
             }
         }
+        let told_apart = self.lost > 0 || self.silent().filter(|(_, it)| it.ended).count() < 2;
         let owner = self.owner_of_the_rest();
         let entry = self.threads.entry(owner).or_default();
         entry.counts.resize(self.events, RawCount::default());
@@ -180,16 +200,23 @@ impl ThreadCounters {
         {
             count.enabled = (count.enabled / cpus).max(count.running);
         }
-        Ok((self.threads, self.lost))
+        Ok(ThreadCounts {
+            threads: self.threads,
+            lost: self.lost,
+            told_apart,
+        })
+    }
+
+    /// The threads without READ.
+    fn silent(&self) -> impl Iterator<Item = (&Tid, &ThreadCount)> {
+        let threads = self.threads.iter();
+        threads.filter(|(_, thread)| thread.counts.is_empty())
     }
 
     /// The thread that ended with the events that we opened: the only one without READ. If there
     /// are more, because some still live, it is unknown, and the first one gets the rest.
     fn owner_of_the_rest(&self) -> Tid {
-        let mut silent = self
-            .threads
-            .iter()
-            .filter(|(_, thread)| thread.counts.is_empty());
+        let mut silent = self.silent();
         match (silent.next(), silent.next()) {
             (Some((tid, _)), None) => *tid,
             _ => self.first,
@@ -310,10 +337,10 @@ mod tests {
         let mut counters = ThreadCounters::open(&specs(events), held.pid(), &cpus).unwrap();
         held.release().unwrap().wait().unwrap();
         counters.drain();
-        let (threads, lost) = counters.finish().unwrap();
-        assert_eq!(lost, 0);
+        let counted = counters.finish().unwrap();
+        assert_eq!((counted.lost, counted.told_apart), (0, true));
+        let threads = counted.threads.into_values();
         threads
-            .into_values()
             .map(|thread| (thread.name, thread.counts))
             .collect()
     }
@@ -332,6 +359,28 @@ mod tests {
         }
         let (first, second) = (threads[1].1[0].value, threads[2].1[0].value);
         assert!(first.abs_diff(second) < first / 4, "{first} {second}");
+    }
+
+    #[test]
+    fn kernels_that_report_no_counts_are_noticed() {
+        let told_apart = |threads: &[(bool, usize)]| {
+            let thread = |&(ended, counts)| ThreadCount {
+                ended,
+                counts: vec![RawCount::default(); counts],
+                ..ThreadCount::default()
+            };
+            let counters = ThreadCounters {
+                first: 1,
+                events: 1,
+                cpus: Vec::new(),
+                threads: (1..).zip(threads.iter().map(thread)).collect(),
+                lost: 0,
+            };
+            counters.finish().unwrap().told_apart
+        };
+        assert!(told_apart(&[(true, 0), (true, 1), (true, 1)]));
+        assert!(told_apart(&[(false, 0), (false, 0), (true, 0)]), "daemons");
+        assert!(!told_apart(&[(true, 0), (true, 0), (false, 0)]));
     }
 
     #[test]

@@ -51,7 +51,7 @@ mod tests {
             let text = advice(Refusal::of_plain_user(errno));
             assert!(text.contains(expected), "{errno}: {text}");
         };
-        check(Errno::ACCESS, "security module");
+        check(Errno::ACCESS, "does not say why");
         check(Errno::MFILE, "ulimit -n");
         check(Errno::SRCH, "does not exist");
         check(Errno::NOENT, "cpu-clock");

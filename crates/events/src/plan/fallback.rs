@@ -12,6 +12,7 @@
 //!   EPERM
 //!   EACCES, EPERM   kernel and user code -> user code                  Fallback::UserOnly
 //!                   context switches -> SWITCH records alone           Fallback::BlockedThreads
+//!                   without its chain of user code, or build ids       Fallback::Refused
 //!   EOPNOTSUPP, ... calls in branch records -> a copy of the stack     Fallback::NoLastBranches
 //!   ENOENT, ...     cycles -> cpu-clock                                Fallback::Event
 //!   (it opens, in a virtual machine)
@@ -23,6 +24,7 @@ use rustix::io::Errno;
 
 use crate::attr::setup::{Sampling, Scope, Setup, Stacks, WithDump};
 use crate::parsing::{EventSpec, Family, Precise};
+use crate::plan::narrowing::narrow;
 use crate::request::event::Weight;
 use crate::system::System;
 
@@ -242,8 +244,15 @@ pub(crate) fn fall_back<T>(
             }
             Err(errno) => {
                 let Some((next, fallback)) = step(&setup, errno, system) else {
-                    let setup = Box::new(setup);
-                    return Err(Refused { errno, setup });
+                    let forbidden = matches!(errno, Errno::ACCESS | Errno::PERM);
+                    let narrowed = forbidden.then(|| narrow(&setup, &mut open)).flatten();
+                    let Some(mut narrowed) = narrowed else {
+                        let setup = Box::new(setup);
+                        return Err(Refused { errno, setup });
+                    };
+                    fallbacks.append(&mut narrowed.fallbacks);
+                    narrowed.fallbacks = fallbacks;
+                    return Ok(narrowed);
                 };
                 setup = next;
                 fallbacks.extend(fallback);
@@ -268,6 +277,8 @@ mod tests {
         no_branch_index: bool,
         user_only: bool,
         locked_down: bool,
+        no_user_chains: bool,
+        secret_build_ids: bool,
         refuses_all: bool,
     }
 
@@ -284,6 +295,14 @@ mod tests {
                 (self.refuses_all, Errno::PERM),
                 (
                     self.locked_down && setup.with_dump.entry_registers,
+                    Errno::PERM,
+                ),
+                (
+                    self.no_user_chains && setup.with_dump.user_chain,
+                    Errno::ACCESS,
+                ),
+                (
+                    self.secret_build_ids && setup.features.build_ids,
                     Errno::PERM,
                 ),
                 (
@@ -376,6 +395,30 @@ mod tests {
             ..setup("faults")
         };
         check(&old, counts, Ok(("faults", &["threads and processes"])));
+    }
+
+    #[test]
+    fn what_is_forbidden_is_left_out() {
+        let mut usual = usual();
+        usual.with_dump.user_chain = true;
+        let kernel = |no_user_chains, secret_build_ids, refuses_all| Kernel {
+            user_only: true,
+            no_user_chains,
+            secret_build_ids,
+            refuses_all,
+            ..Kernel::default()
+        };
+        let (user, chains, ids) = ("perf_event_paranoid", "call chains", "build ids");
+        for (kernel, expected) in [
+            (kernel(false, false, false), Ok(&[user][..])),
+            (kernel(true, false, false), Ok(&[user, chains][..])),
+            (kernel(false, true, false), Ok(&[user, ids][..])),
+            (kernel(true, true, false), Ok(&[user, chains, ids][..])),
+            (kernel(true, true, true), Err(Errno::PERM)),
+        ] {
+            let expected = expected.map(|words| ("cycles:u", words));
+            check(&kernel, usual.clone(), expected);
+        }
     }
 
     #[test]

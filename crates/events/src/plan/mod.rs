@@ -3,6 +3,7 @@
 pub(crate) mod advice;
 pub(crate) mod fallback;
 pub(crate) mod measured_period;
+mod narrowing;
 pub(crate) mod refusal;
 pub(crate) mod sample_cost;
 pub(crate) mod trial;

@@ -1,5 +1,6 @@
 //! The error when the kernel refuses an event or its ring.
 
+use prof_model::Tid;
 use rustix::io::Errno;
 
 use crate::attr::setup::{Scope, Setup};
@@ -8,16 +9,22 @@ use crate::error::Error;
 use crate::parsing::{Catalog, EventSpec, Family};
 use crate::permission::{Refusal, Rights, Subject};
 use crate::plan::advice::{advice, advice_on_ring};
+use crate::plan::trial::Trial;
 use crate::request::event::Weight;
 use crate::system::Privileges;
 use crate::system::System;
 
-/// Why this event was refused, and what to do.
-pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
+/// Why this event was refused, and what to do. `target` is a thread that we did not start.
+pub(crate) fn of_event(
+    setup: &Setup,
+    errno: Errno,
+    system: &System,
+    target: Option<Tid>,
+) -> String {
     let spec = &setup.spec;
     let prober = Prober::new(&Catalog::system(), system);
     let facts = RefusalFacts {
-        attach,
+        target_refuses: refuses_all(target),
         system_wide: setup.scope == Scope::Cpu,
         ..prober.facts()
     };
@@ -35,7 +42,7 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
         Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP | Errno::INVAL if hardware => {
             format!("{}: use -e cpu-clock", reason())
         }
-        _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, attach)),
+        _ if hardware || spec.is_clock() => advice(refusal(setup, errno, system, target)),
         Errno::ACCESS | Errno::PERM if matches!(setup.weight, Weight::Allocation { .. }) => {
             format!(
                 "{}; without root, `prof record -e page-faults -c 1` shows which code touches new memory first",
@@ -43,13 +50,13 @@ pub(crate) fn of_event(setup: &Setup, errno: Errno, system: &System, attach: boo
             )
         }
         Errno::NOENT | Errno::INVAL | Errno::ACCESS | Errno::PERM | Errno::NOSPC => reason(),
-        _ => advice(refusal(setup, errno, system, attach)),
+        _ => advice(refusal(setup, errno, system, target)),
     }
 }
 
 /// Why there is no ring, and what to do.
-pub(crate) fn of_ring(setup: &Setup, errno: Errno, system: &System, attach: bool) -> String {
-    advice_on_ring(refusal(setup, errno, system, attach))
+pub(crate) fn of_ring(setup: &Setup, errno: Errno, system: &System) -> String {
+    advice_on_ring(refusal(setup, errno, system, None))
 }
 
 /// Why an event that opens alone does not open in a group.
@@ -79,12 +86,16 @@ fn pmu(spec: &EventSpec) -> Option<&str> {
     }
 }
 
-fn refusal(setup: &Setup, errno: Errno, system: &System, attach: bool) -> Refusal {
+fn refusal(setup: &Setup, errno: Errno, system: &System, target: Option<Tid>) -> Refusal {
     Refusal {
         errno,
         rights: Rights::of(&Privileges::read().unwrap_or_default(), system),
         subject: Subject::of(&setup.spec),
         system_wide: setup.scope == Scope::Cpu,
-        attach,
+        target_refuses: refuses_all(target),
     }
+}
+
+fn refuses_all(target: Option<Tid>) -> bool {
+    target.is_some_and(|tid| Trial::Thread(tid).run().is_err())
 }

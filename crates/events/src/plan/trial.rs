@@ -1,6 +1,7 @@
 //! Events opened only to see whether they open.
 
 use perf_event_open_sys::bindings as sys;
+use prof_model::Tid;
 use rustix::io::Errno;
 
 use crate::kernel;
@@ -13,6 +14,8 @@ pub enum Trial {
     UserCode,
     /// Sampling the kernel on behalf of one's own threads, by a clock.
     KernelCode,
+    /// Anything at all in this thread, by an event that counts nothing.
+    Thread(Tid),
     /// Sampling all that happens on this CPU, by a clock.
     WholeCpu(u32),
     /// Sampling one's own user code by CPU cycles: there is a PMU.
@@ -30,6 +33,7 @@ impl Trial {
     pub fn run(self) -> Result<(), Errno> {
         let (monitored, cpu) = match self {
             Self::WholeCpu(cpu) => (MonitoredThreads::Everybody, Some(cpu)),
+            Self::Thread(tid) => (MonitoredThreads::Thread(tid), None),
             _ => (MonitoredThreads::CALLER, None),
         };
         kernel::open(&mut self.attr(), monitored, cpu, None).map(drop)
@@ -50,6 +54,7 @@ impl Trial {
                 sys::PERF_TYPE_HARDWARE,
                 sys::PERF_COUNT_HW_CPU_CYCLES as u64,
             ),
+            Self::Thread(_) => (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_DUMMY as u64),
             _ => (sys::PERF_TYPE_SOFTWARE, sys::PERF_COUNT_SW_CPU_CLOCK as u64),
         };
         let kernel = matches!(self, Self::KernelCode | Self::WholeCpu(_));
@@ -73,7 +78,9 @@ mod tests {
         let root = rustix::process::geteuid().is_root();
         if paranoid.is_some_and(|level| level <= 2) || root {
             assert_eq!(Trial::UserCode.run(), Ok(()));
+            assert_eq!(Trial::Thread(0).run(), Ok(()));
         }
+        assert_eq!(Trial::Thread(i32::MAX).run(), Err(Errno::SRCH));
         if root {
             assert_eq!(Trial::KernelCode.run(), Ok(()));
             assert_eq!(Trial::WholeCpu(0).run(), Ok(()));

@@ -316,7 +316,7 @@ impl<'a> Opening<'a> {
                 bytes,
                 cpus: self.cpus.len(),
                 errno,
-                advice: refusal::of_ring(setup, errno, self.system, self.attaches()),
+                advice: refusal::of_ring(setup, errno, self.system),
             }
         })?;
         Ok(Stream {
@@ -329,17 +329,14 @@ impl<'a> Opening<'a> {
     }
 
     fn open_error(&self, setup: &Setup, tid: Tid, cpu: u32, errno: Errno) -> Error {
+        let target = self.request.threads.are_others().then_some(tid);
         Error::Open {
             event: setup.spec.to_string(),
             tid,
             cpu,
             errno,
-            advice: refusal::of_event(setup, errno, self.system, self.attaches()),
+            advice: refusal::of_event(setup, errno, self.system, target),
         }
-    }
-
-    fn attaches(&self) -> bool {
-        self.request.threads.are_others()
     }
 }
 

@@ -8,10 +8,12 @@ use prof_events::counting::{Ability, Answer, Prober, Refusal, Rights, Subject};
 use prof_events::parsing::Catalog;
 use prof_events::system::Capability;
 use prof_events::tracing::{Errno, Tracer};
-use prof_events::{HeldCommand, Program, Signals, advice};
+use prof_events::{HeldCommand, Program, Sampler, Signals, advice};
+use prof_model::Fallback;
 use prof_procfs::settings::setting;
 
 use super::Check;
+use super::limits::own_recording;
 use super::machine::Machine;
 
 /// Why perf_event_open refuses something, and what changes that.
@@ -23,7 +25,13 @@ struct Cause {
 /// Whether anything can be recorded.
 pub(super) fn own_programs(machine: &Machine) -> Check {
     const NAME: &str = "own-programs";
-    match Trial::UserCode.run() {
+    let allowed = Trial::UserCode.run();
+    if allowed.is_ok()
+        && let Some(check) = refused_parts(NAME)
+    {
+        return check;
+    }
+    match allowed {
         Ok(()) if machine.system.virtual_machine && Trial::Cycles.run().is_ok() => Check::ok(
             NAME,
             "sampled with perf_event_open; in virtual machines by cpu-clock (-e cycles samples by \
@@ -54,6 +62,27 @@ pub(super) fn own_programs(machine: &Machine) -> Check {
             .fix(cause.fix)
         }
     }
+}
+
+/// What the kernel refuses of the events of a recording, although it allows simple ones.
+fn refused_parts(name: &'static str) -> Option<Check> {
+    let sampler = match Sampler::open(&own_recording()) {
+        Ok(sampler) => sampler,
+        Err(error @ prof_events::Error::Open { .. }) => {
+            return Some(Check::no(
+                name,
+                error.to_string(),
+                "prof record fails in the same way",
+            ));
+        }
+        // The check of the ring buffers tells.
+        Err(_) => return None,
+    };
+    let refused = |fallback: &&Fallback| matches!(fallback, Fallback::Refused { .. });
+    let parts = sampler.opened().fallbacks.iter().filter(refused);
+    let parts: Vec<String> = parts.map(ToString::to_string).collect();
+    let cost = "recordings go on without that";
+    (!parts.is_empty()).then(|| Check::limited(name, parts.join("; "), cost))
 }
 
 /// Traces a child that stays stopped until it is killed.
@@ -111,9 +140,9 @@ fn hardware(machine: &Machine) -> Check {
     const NAME: &str = "hardware-counters";
     match Trial::Cycles.run() {
         Ok(()) => match setting("kernel/nmi_watchdog") {
-            Some(1) => Check::limited(
+            Some(1) if !has_buddy_detector() => Check::limited(
                 NAME,
-                "the kernel's NMI watchdog uses one of them",
+                "the kernel's NMI watchdog (kernel.nmi_watchdog is 1) uses one of them",
                 "prof stat can count one event fewer at a time",
             )
             .fix(machine.sysctl("kernel.nmi_watchdog", 0)),
@@ -126,6 +155,16 @@ fn hardware(machine: &Machine) -> Check {
             "prof samples by cpu-clock; cycles, cache misses and the like are unavailable",
         ),
     }
+}
+
+/// Whether the CPUs watch each other instead of counting cycles: then the NMI watchdog takes no
+/// counter (`CONFIG_HARDLOCKUP_DETECTOR_BUDDY`, Linux 6.5).
+fn has_buddy_detector() -> bool {
+    let release = rustix::system::uname();
+    let config = Path::new("/boot").join(format!("config-{}", release.release().to_string_lossy()));
+    let config = std::fs::read_to_string(config).unwrap_or_default();
+    let mut lines = config.lines();
+    lines.any(|line| line == "CONFIG_HARDLOCKUP_DETECTOR_BUDDY=y")
 }
 
 fn branches() -> Check {
@@ -246,7 +285,7 @@ fn cause(machine: &Machine, errno: Errno, paranoid: i32) -> Cause {
             false => Subject::UserCode,
         },
         system_wide: paranoid < 1,
-        attach: false,
+        target_refuses: false,
     });
     let by_setting = errno == Errno::ACCESS
         && machine.system.paranoid > paranoid

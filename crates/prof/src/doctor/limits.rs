@@ -24,23 +24,27 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
     ]
 }
 
-/// Opens the rings that a recording of ourselves would: the kernel charges them to us.
-fn rings(machine: &Machine) -> Check {
-    const NAME: &str = "ring-buffers";
+/// What `prof record` asks the kernel for, to record ourselves.
+pub(super) fn own_recording() -> Request {
     let clock = EventSpec::cpu_clock();
-    let request = Request {
+    Request {
         threads: Threads::Of(vec![std::process::id() as i32]),
         groups: vec![GroupRequest::alone(EventRequest::named(
             clock.user_only().unwrap_or(clock),
             Some(Rate::Hertz(USUAL_HERTZ)),
             CallGraph::Dwarf { dump: None },
         ))],
-        user_chains: false,
+        user_chains: true,
         ring_bytes: None,
         toggling: Toggling::Never,
-    };
+    }
+}
+
+/// Opens the rings that a recording of ourselves would: the kernel charges them to us.
+fn rings(machine: &Machine) -> Check {
+    const NAME: &str = "ring-buffers";
     let budget = budget(machine);
-    match Sampler::open(&request) {
+    match Sampler::open(&own_recording()) {
         Ok(sampler) => {
             let sizes = sampler.opened().sizes;
             let dump = sizes.dump.unwrap_or(0);

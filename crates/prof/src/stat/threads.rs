@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use prof_console::say;
 use prof_counters::Count;
-use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, Usage};
+use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, ThreadCounts, Usage};
 use prof_events::system::{self, System};
 use prof_events::{HeldCommand, Program, Signals};
 use prof_model::counted;
@@ -54,10 +54,17 @@ pub(super) fn run(
             Ok(run) => run,
             Err(error) => return Ok(command::not_started(flags, &error)),
         };
-        if run.lost > 0 {
+        if run.counted.lost > 0 {
             say(&format_args!(
                 "the ring buffers were full: the counts of {} are added to those of the first thread",
-                counted(run.lost, "ended thread")
+                counted(run.counted.lost, "ended thread")
+            ));
+        }
+        if !run.counted.told_apart {
+            say(&format_args!(
+                "this kernel ({}) does not report the counts of threads that end: the counts are \
+                 of all threads together; -p PID counts the threads of a running process one by one",
+                system::kernel_release()
             ));
         }
         match run.outcome.status {
@@ -77,9 +84,7 @@ pub(super) fn run(
 
 /// The counts of the threads of one run.
 struct Run {
-    threads: BTreeMap<i32, ThreadCount>,
-    /// Lost records of threads.
-    lost: u64,
+    counted: ThreadCounts,
     wall: Duration,
     usage: Usage,
     outcome: Outcome,
@@ -115,10 +120,9 @@ fn count_once(
     })?;
     let wall = start.elapsed();
     let usage = Usage::of_children().since(before);
-    let (threads, lost) = counters.finish().context("cannot read the counters")?;
+    let counted = counters.finish().context("cannot read the counters")?;
     Ok(Ok(Run {
-        threads,
-        lost,
+        counted,
         wall,
         usage,
         outcome,
@@ -163,13 +167,14 @@ fn open(rows: &[Row], held: &HeldCommand) -> Result<ThreadCounters> {
 /// Prints each thread of one run, or the means of several runs by the threads' names.
 fn print(rows: &[Row], runs: &[Run], printer: &mut Printer) -> Result<()> {
     let named = |tid: i32, run: &Run| match runs.len() {
-        1 => format!("{}-{tid}", name(&run.threads, tid)),
-        _ => name(&run.threads, tid).to_owned(),
+        _ if !run.counted.told_apart => "all threads".to_owned(),
+        1 => format!("{}-{tid}", name(&run.counted.threads, tid)),
+        _ => name(&run.counted.threads, tid).to_owned(),
     };
     let mut places: BTreeMap<String, Vec<Counts>> = BTreeMap::new();
     let nothing = vec![Some(Count::default()); rows.len()];
     for (number, run) in runs.iter().enumerate() {
-        for (&tid, thread) in &run.threads {
+        for (&tid, thread) in &run.counted.threads {
             let place = places.entry(named(tid, run));
             let counts = place.or_insert_with(|| vec![nothing.clone(); runs.len()]);
             let sums = counts.get_mut(number).into_iter().flatten().flatten();

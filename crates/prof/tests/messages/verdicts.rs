@@ -3,7 +3,7 @@
 
 use prof_model::{
     CallGraphSettings, Coverage, Fallback, Losses, MissingCounts, ProbedPrograms, Quality,
-    RecordingSettings, SampledBy, StackEnd, StackWeights, UnreachedProgram, Unsampled,
+    RecordingSettings, RefusedPart, SampledBy, StackEnd, StackWeights, UnreachedProgram, Unsampled,
     UnsampledCode, UnseenProcesses, UnwindFailure, Verdict, WaitCoverage,
 };
 
@@ -354,6 +354,12 @@ fn fallbacks() -> Vec<Fallback> {
             used: used_too,
         },
         Fallback::UserOnly { paranoid: 2 },
+        Fallback::Refused {
+            part: RefusedPart::CallChain,
+        },
+        Fallback::Refused {
+            part: RefusedPart::BuildIds,
+        },
         Fallback::Rate {
             asked: 99_999,
             used: 50_000,
