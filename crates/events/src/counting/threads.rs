@@ -340,9 +340,7 @@ mod tests {
         let counted = counters.finish().unwrap();
         assert_eq!((counted.lost, counted.told_apart), (0, true));
         let threads = counted.threads.into_values();
-        threads
-            .map(|thread| (thread.name, thread.counts))
-            .collect()
+        threads.map(|thread| (thread.name, thread.counts)).collect()
     }
 
     #[test]

@@ -28,21 +28,24 @@ impl Refused {
         if let (Some(error), false) = (self.hardware.into_iter().next(), has_hardware) {
             notes.push(format!("hardware events are left out: {error}"));
         }
-        let missing: Vec<String> = self.others.iter().map(|(name, _)| name.clone()).collect();
-        if rows.is_empty()
-            && let Some((_, error)) = self.others.into_iter().next()
-        {
-            return Err(error.into());
+        let mut missing: Vec<String> = Vec::new();
+        let mut reason = None;
+        for (name, error) in self.others {
+            missing.push(name);
+            reason.get_or_insert(error);
         }
-        let from_notes = rows.iter().any(|row| row.origin == Origin::Usage);
+        let reason = match reason {
+            Some(error) if rows.is_empty() => return Err(error.into()),
+            reason => reason,
+        };
         let are = if missing.len() == 1 { "is" } else { "are" };
-        let left_out = format!("{} {are} left out", missing.join(" and "));
-        match (missing.is_empty(), from_notes) {
-            (true, true) => notes.push(format!("{HIDDEN}; {FROM_GETRUSAGE}")),
-            (false, true) => notes.push(format!("{HIDDEN}; {FROM_GETRUSAGE}, {left_out}")),
-            (false, false) => notes.push(format!("{HIDDEN}; {left_out}")),
-            (true, false) => {}
-        }
+        let left_out = reason.map(|why| format!("{} {are} left out: {why}", missing.join(" and ")));
+        let from_getrusage = rows.iter().any(|row| row.origin == Origin::Usage);
+        notes.extend(match (left_out, from_getrusage) {
+            (Some(left_out), true) => Some(format!("{FROM_GETRUSAGE}; {left_out}")),
+            (None, true) => Some(format!("{FROM_GETRUSAGE}: {HIDDEN}")),
+            (left_out, false) => left_out,
+        });
         Ok(notes)
     }
 }
@@ -109,13 +112,24 @@ mod tests {
             .unwrap();
         assert_eq!(notes.len(), 1);
         assert!(
-            notes[0].ends_with("context switches come from getrusage, cpu-migrations is left out"),
+            notes[0].ends_with("cpu-migrations is left out: cannot count cpu-migrations: hidden"),
             "{notes:?}"
         );
         let both = refused(&[("context-switches", "hidden"), ("cpu-migrations", "hidden")]);
         let notes = both.notes(&rows[..1]).unwrap();
         assert!(
-            notes[0].ends_with("context-switches and cpu-migrations are left out"),
+            notes[0].starts_with("context-switches and cpu-migrations are left out: "),
+            "{notes:?}"
+        );
+    }
+
+    #[test]
+    fn the_reason_is_the_kernels() {
+        let rows = [row("context-switches", Origin::Usage)];
+        let reason = "kernel.perf_event_paranoid is 3, which forbids all events";
+        let notes = refused(&[("task-clock", reason)]).notes(&rows).unwrap();
+        assert!(
+            notes[0].ends_with(reason) && !notes[0].contains("hides"),
             "{notes:?}"
         );
     }

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use prof_console::say;
 use prof_counters::Count;
-use prof_events::counting::{RawCount, ThreadCount, ThreadCounters, ThreadCountersError, ThreadCounts, Usage};
+use prof_events::counting::{
+    RawCount, ThreadCount, ThreadCounters, ThreadCountersError, ThreadCounts, Usage,
+};
 use prof_events::system::{self, System};
 use prof_events::{HeldCommand, Program, Signals};
 use prof_model::counted;
