@@ -1,5 +1,5 @@
 <?php
-// Two functions that do all the work, one of them twice as much; prints PHP_INI_SCAN_DIR.
+// Two functions that do all the work, one of them twice as much.
 // No round is as long as the one before: a period of its own could fit the sampling rate.
 function light($rounds) {
     $sum = 1;
@@ -18,4 +18,4 @@ for ($round = 0; $round < 400; $round++) {
     $rounds = 50000 + $sum % 100000;
     $sum += light($rounds) + heavy($rounds);
 }
-echo $sum > 0 ? getenv('PHP_INI_SCAN_DIR') : '', "\n";
+echo $sum > 0 ? 'done' : '', "\n";

@@ -47,6 +47,7 @@ mod ruby;
 mod runtimes;
 mod second_opinion;
 mod security;
+mod shared_tmp;
 mod storage;
 mod symbolization;
 mod targets;

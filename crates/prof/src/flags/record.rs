@@ -126,9 +126,9 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub embed_symbols: bool,
 
-    /// Leave runtimes alone: do not set NODE_OPTIONS, ERL_FLAGS, MONO_ENV_OPTIONS,
-    /// COMPlus_PerfMapEnabled (of .NET) or PHP_INI_SCAN_DIR, which make them name their JIT code,
-    /// and do not request symbols from running JVMs
+    /// Leave runtimes alone: do not set NODE_OPTIONS, ERL_FLAGS, MONO_ENV_OPTIONS or
+    /// COMPlus_PerfMapEnabled (of .NET), which make them name their JIT code, and do not request
+    /// symbols from running JVMs
     #[arg(long)]
     pub no_runtime_help: bool,
 

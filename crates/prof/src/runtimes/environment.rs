@@ -7,9 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use prof_recorder::Program;
-use tempfile::TempDir;
 
-use super::php;
 use super::releases::{NodeHelp, erlang_release, node_help, on_path};
 
 /// How to make a runtime name its code.
@@ -88,14 +86,12 @@ pub(super) struct Settings {
     variables: Vec<&'static str>,
     /// Whether the program got [`NODE_ARGUMENTS`].
     has_node_arguments: bool,
-    /// The directory with settings of PHP, which is removed with this.
-    php: Option<TempDir>,
 }
 
 impl Settings {
     /// Whether nothing was set.
     pub(super) fn is_empty(&self) -> bool {
-        self.variables.is_empty() && !self.has_node_arguments && self.php.is_none()
+        self.variables.is_empty() && !self.has_node_arguments
     }
 
     /// What was set for .NET, for users.
@@ -106,9 +102,6 @@ impl Settings {
     /// What was set for the runtime whose executable this is, for users.
     pub(super) fn of_executable(&self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?;
-        if name.to_str().is_some_and(php::is_named) {
-            return self.php.as_ref().map(|_| php::VARIABLE);
-        }
         let is_its = |runtime: &&Runtime| runtime.executables.iter().any(|&known| name == known);
         let variable = RUNTIMES.iter().find(is_its)?.variable;
         match self.variables.contains(&variable) {
@@ -140,8 +133,6 @@ pub(super) fn set(program: &mut Program) -> Settings {
     Settings {
         variables,
         has_node_arguments,
-        // Without such a directory, PHP runs as it does without prof.
-        php: php::set(program).unwrap_or_default(),
     }
 }
 
@@ -150,19 +141,16 @@ type Variable = (OsString, OsString);
 /// Whether the user has chosen the options of a runtime. A new perf map could then belong to either
 /// runtime, so nothing is set.
 fn has_decided(program: &Program, variables: &[Variable]) -> bool {
-    const PHP: &str = "opcache.jit_debug";
-    let mut words = program.argv.iter();
-    words.any(|word| contains(word, PHP))
-        || RUNTIMES.iter().any(|runtime| {
-            let mut words = program.argv.iter();
-            let mut variables = variables.iter();
-            words.any(|word| contains(word, runtime.own))
-                || variables.any(|(name, value)| {
-                    // The names of .NET's variables have two prefixes.
-                    contains(name, runtime.own)
-                        || name == runtime.variable && contains(value, runtime.own)
-                })
-        })
+    RUNTIMES.iter().any(|runtime| {
+        let mut words = program.argv.iter();
+        let mut variables = variables.iter();
+        words.any(|word| contains(word, runtime.own))
+            || variables.any(|(name, value)| {
+                // The names of .NET's variables have two prefixes.
+                contains(name, runtime.own)
+                    || name == runtime.variable && contains(value, runtime.own)
+            })
+    })
 }
 
 fn with_arguments<'r>(

@@ -4,7 +4,6 @@
 //! ```text
 //! before recording   variables for the command (Node, Erlang, Mono,      environment.rs
 //!                    .NET), or arguments of it (Node from 23 on)
-//!                    a directory with settings (PHP)                     php.rs
 //!                    which of them the installed releases take           releases.rs
 //! after it           the attach protocol of JVMs that were attached to   java.rs
 //! in the end         names of /tmp/perf-PID.map go into the recording,   perf_maps.rs
@@ -14,7 +13,6 @@
 mod environment;
 mod java;
 mod perf_maps;
-mod php;
 mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
