@@ -77,6 +77,37 @@ fn ends_of_children_may_be_ignored() {
     }
 }
 
+/// prof raises its own limits on open files and locked memory.
+#[test]
+fn limits_are_the_commands_own() {
+    let session = Session::new();
+    // Each verb, also for a command that it starts when its limits are raised already.
+    let verbs = [
+        "record -q",
+        "record -q --sampler ptrace",
+        "stat -r 3 -a -x,",
+    ];
+    for verb in verbs {
+        let script = format!(
+            "ulimit -Sn 100 && ulimit -Sl 7 && exec \"$0\" {verb} -- sh -c 'ulimit -Sn; ulimit -Sl'"
+        );
+        let words = [
+            "-c".as_ref(),
+            script.as_ref(),
+            prof_tests::prof().as_os_str(),
+        ];
+        let outcome = Outcome::of(session.command(Path::new("bash"), words));
+        outcome.assert_code(0);
+        let printed: Vec<_> = outcome.stdout.lines().collect();
+        let (limits, rest) = printed.as_chunks::<2>();
+        let are_right = limits.iter().all(|limits| *limits == ["100", "7"]);
+        assert!(
+            are_right && rest.is_empty() && !limits.is_empty(),
+            "{verb}: {outcome}"
+        );
+    }
+}
+
 #[test]
 fn commands_that_cannot_be_started() {
     let session = Session::new();

@@ -15,6 +15,7 @@ use rustix::process::{PidfdFlags, Signal};
 
 use crate::process::poll::wait_readable;
 use crate::process::signals::Signals;
+use crate::system::Limits;
 
 /// A program to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -153,8 +154,8 @@ pub struct RunningCommand {
 }
 
 impl HeldCommand {
-    /// Forks. Standard input, output and error are ours, and the signal mask and the ignored
-    /// signals are what they were before `signals` was made.
+    /// Forks. Standard input, output and error are ours, the signal mask and the ignored signals
+    /// are what they were before `signals` was made, and limits that we raised are as before.
     ///
     /// # Errors
     ///
@@ -173,17 +174,19 @@ impl HeldCommand {
         let (wait, go) = io::pipe()?;
         let (pid, report) = io::pipe()?;
         let state = signals.state_before();
+        let limits = Limits::before();
         let held = Held {
             wait,
             go: go.as_raw_fd(),
             report,
         };
         // SAFETY: between fork and exec the closure makes system calls only: read, write, close,
-        // sigaction and sigmask; it neither allocates nor takes locks. Closing `go` is right: the
+        // setrlimit, sigaction and sigmask; it neither allocates nor takes locks. Closing `go` is right: the
         // child's copy of it is used by nobody.
         unsafe {
             command.pre_exec(move || {
                 state.restore();
+                limits.iter().for_each(Limits::restore);
                 held.report_and_wait()
             });
         }

@@ -1,6 +1,7 @@
 //! The machine and its settings.
 
 pub(crate) mod hotplug;
+mod limits;
 mod priority;
 mod privileges;
 pub(crate) mod tracefs;
@@ -9,10 +10,12 @@ use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
+pub(crate) use limits::Limits;
+pub use limits::raise_limits;
 pub use priority::{Ahead, Priority, lower_thread_priority, raise_thread_priority};
 pub use privileges::{Capability, Privileges};
 use prof_procfs::settings::{cpu_info, setting};
-use rustix::process::{Resource, Rlimit, getrlimit};
+use rustix::process::{Resource, getrlimit};
 
 use crate::process::signals::SignalMask;
 
@@ -142,19 +145,6 @@ pub fn local_time_digits() -> String {
         local.tm_sec,
         now.tv_nsec / 10_000_000
     )
-}
-
-/// Raises the soft limits on locked memory (ring buffers) and on open files (an event for each
-/// thread and CPU) to the hard ones. Limits that cannot be raised stay.
-pub fn raise_limits() {
-    for resource in [Resource::Memlock, Resource::Nofile] {
-        let limit = rustix::process::getrlimit(resource);
-        let raised = Rlimit {
-            current: limit.maximum,
-            maximum: limit.maximum,
-        };
-        let _ = rustix::process::setrlimit(resource, raised);
-    }
 }
 
 /// Calls `work` with a stack of at least this many bytes: on a thread of its own if the limit on

@@ -85,7 +85,7 @@ pub(super) fn open(
 ) -> Result<Counters> {
     let system_wide = flags.is_system_wide();
     if system_wide {
-        // A descriptor for each event and CPU. The command was forked before and keeps its limits.
+        // A descriptor for each event and CPU.
         system::raise_limits();
     }
     let target = match &flags.cgroup {
