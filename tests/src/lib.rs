@@ -28,7 +28,7 @@ pub use endless::Endless;
 pub use need::{Need, allowed, cgroups, cpusets, dotnet, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
-pub use sandbox::{PERF_EVENT_OPEN, PTRACE, refusing};
+pub use sandbox::{PERF_EVENT_OPEN, PIDFD_OPEN, PTRACE, own_tmp, refusing};
 pub use session::{Outcome, Recorded, Session, USER_CODE, User, copy_executable};
 pub use signal::signal;
 pub use stacks::{Stacks, is_root, starts_at_root};

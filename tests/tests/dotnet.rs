@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use prof_tests::{
-    Need, Outcome, Program, Session, Stacks, USER_CODE, dotnet, needs, starts_at_root,
+    Need, Outcome, Program, Session, Stacks, USER_CODE, dotnet, needs, own_tmp, starts_at_root,
 };
 
-/// Compiles this program; a command that runs it, after this part of a shell script.
-fn program(session: &Session, source: &str, before: &str) -> Option<String> {
-    if !needs(&[Need::Tool("mcs"), Need::Dotnet]) {
+/// Compiles this program; the command that runs it.
+fn program(session: &Session, source: &str) -> Option<[String; 2]> {
+    if !needs(&[Need::Tool("mcs"), Need::Dotnet, Need::MountNamespaces]) {
         return None;
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -25,8 +25,22 @@ fn program(session: &Session, source: &str, before: &str) -> Option<String> {
         "configProperties": {"System.Globalization.Invariant": true}
     }}"#;
     fs::write(session.path("program.runtimeconfig.json"), options).unwrap();
-    let (host, compiled) = (dotnet()?.display().to_string(), compiled.display());
-    Some(format!("echo $$; {before} exec {host} {compiled}"))
+    Some([dotnet()?, compiled].map(|path| path.display().to_string()))
+}
+
+/// Records it in a `/tmp` where only it writes, with a variable that the user has set.
+fn record(session: &Session, command: &[String; 2], (name, value): (&str, &str)) -> Outcome {
+    let arguments = ["record"].into_iter().chain(USER_CODE.iter().copied());
+    let command = command.iter().map(String::as_str);
+    let arguments = arguments.chain(["--"]).chain(command);
+    let mut prof = session.prof_under(&own_tmp(session, "755", ""), arguments);
+    let outcome = Outcome::of({
+        prof.env(name, value);
+        prof
+    });
+    outcome.assert_code(0);
+    assert!(!outcome.stdout.contains(".map"), "{outcome}");
+    outcome
 }
 
 /// The files in `/tmp` with names for profilers, of the process that a script has printed.
@@ -45,15 +59,13 @@ fn left(outcome: &Outcome) -> Vec<PathBuf> {
 #[test]
 fn methods_have_names_and_whole_stacks() {
     let session = Session::new();
-    let Some(script) = program(&session, "Hot.cs", "") else {
+    let Some(command) = program(&session, "Hot.cs") else {
         return;
     };
-    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
-    recorded.outcome.assert_says(&[
+    record(&session, &command, ("LANG", "C")).assert_says(&[
         "kept the symbols of JIT code of 1 process",
         "set COMPlus_PerfMapEnabled for them",
     ]);
-    assert_eq!(left(&recorded.outcome), [""; 0].map(PathBuf::from));
     let report = session.run(["report", "-i", "prof.data", "--folded", "-"]);
     let stacks = Stacks::from_folded(&report.stdout);
     let of = |method: &str| {
@@ -76,12 +88,11 @@ fn methods_have_names_and_whole_stacks() {
 fn methods_that_were_compiled_before_have_names() {
     let session = Session::new();
     // The library's methods are not compiled again.
-    let before = "COMPlus_TieredCompilation=0";
-    let Some(script) = program(&session, "Sorted.cs", before) else {
+    let Some(command) = program(&session, "Sorted.cs") else {
         return;
     };
-    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
-    let printed = recorded.outcome.stdout.lines();
+    let outcome = record(&session, &command, ("COMPlus_TieredCompilation", "0"));
+    let printed = outcome.stdout.lines();
     let mut printed: Vec<String> = printed
         .filter_map(|line| line.trim_start().strip_prefix("at ")?.split_once('('))
         .filter_map(|(method, _)| method.rsplit_once('.'))
@@ -100,7 +111,8 @@ fn methods_that_were_compiled_before_have_names() {
         let names: Vec<&str> = names.collect();
         names.ends_with(&printed.iter().map(String::as_str).collect::<Vec<_>>())
     };
-    let stacks = recorded.physical_stacks();
+    let report = session.run(["report", "--no-inline", "--folded", "-"]);
+    let stacks = Stacks::from_folded(&report.stdout);
     assert!(stacks.share(is_printed) > 0.8, "{printed:?}:\n{stacks}");
 }
 
@@ -125,11 +137,27 @@ fn code_that_is_mapped_twice_has_names_and_whole_stacks() {
 #[test]
 fn settings_of_the_user_are_kept() {
     let session = Session::new();
-    let Some(script) = program(&session, "Hot.cs", "DOTNET_PerfMapEnabled=0") else {
+    let Some(command) = program(&session, "Hot.cs") else {
         return;
     };
-    let outcome = session.record(USER_CODE, &["sh", "-c", &script]).outcome;
+    let outcome = record(&session, &command, ("DOTNET_PerfMapEnabled", "0"));
     outcome.assert_says(&["verdict: good"]);
     assert!(!outcome.stderr.contains("PerfMapEnabled"), "{outcome}");
-    assert_eq!(left(&outcome), [""; 0].map(PathBuf::from));
+}
+
+/// What a script starts gets no variable; the report says which one names its code.
+#[test]
+fn programs_behind_a_script_are_left_alone() {
+    let session = Session::new();
+    let Some(command) = program(&session, "Hot.cs") else {
+        return;
+    };
+    let script = format!("echo $$; exec {}", command.join(" "));
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    assert_eq!(left(&recorded.outcome), [""; 0].map(PathBuf::from));
+    let report = recorded.report(&[]);
+    assert!(
+        report.stdout.contains("COMPlus_PerfMapEnabled=3"),
+        "{report}"
+    );
 }

@@ -108,3 +108,24 @@ call();
         assert!(total(number) > Some(75.0), "{number}: {listing}");
     }
 }
+
+/// A script may have any name.
+#[test]
+fn a_script_does_not_pass_for_the_kernel() {
+    if !needs(NEEDS) {
+        return;
+    }
+    let session = Session::new();
+    session.write("[kernel]", include_bytes!("../programs/hot.php"));
+    let recorded = session.record(USER_CODE, &["php", "[kernel]"]);
+    let report = recorded.report(&["--sort", "module"]);
+    let mut modules = report
+        .stdout
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    assert!(
+        modules.clone().any(|module| module == "/[kernel]"),
+        "{report}"
+    );
+    assert!(modules.all(|module| module != "[kernel]"), "{report}");
+}

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use prof_tests::{Need, Outcome, Program, Session, Stacks, USER_CODE, needs, spawn_ready};
+use prof_tests::{Need, Outcome, Program, Session, Stacks, USER_CODE, needs, own_tmp, spawn_ready};
 
 fn program(name: &str) -> String {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("programs");
@@ -25,17 +25,6 @@ fn assert_named(stacks: &Stacks, light: &str, heavy: &str) {
     // Twice as many rounds; how fast each is differs from run to run, by the program's own clock,
     // too: 1.5 to 2.5 times as long with PHP.
     assert!(heavy > light, "{light} {heavy}:\n{stacks}");
-}
-
-/// Runs node through a shell, which reports its process id.
-fn record_node(session: &Session, options: &[&str], script: &str) -> (Outcome, PathBuf) {
-    let script = format!("echo $$; {script} {}", program("hot.js"));
-    let arguments = [&["record", "-o", "node.data"], USER_CODE, options];
-    let arguments = [&arguments.concat()[..], &["--", "sh", "-c", &script]].concat();
-    let outcome = session.run(arguments);
-    outcome.assert_code(7);
-    let map = perf_map(outcome.stdout.lines().next().unwrap());
-    (outcome, map)
 }
 
 /// All of them here. `PROF_NODES` names more than the one in `PATH`, as `PATH` does.
@@ -66,17 +55,41 @@ fn added(session: &Session, before: &[OsString]) -> Vec<OsString> {
     added
 }
 
+/// It is told nothing: no variable, no argument.
 #[test]
 fn node_names_its_functions() {
     if !needs(&[Need::Tool("node")]) {
         return;
     }
-    let session = Session::new();
-    let (outcome, map) = record_node(&session, &[], "exec node");
-    outcome.assert_says(&["kept the symbols of JIT code of 1 process", "NODE_OPTIONS"]);
-    assert!(!map.exists(), "{} remains", map.display());
-    let report = session.run(["report", "-i", "node.data", "--folded", "-"]);
-    assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
+    for node in nodes() {
+        let session = Session::new();
+        let script = format!(
+            "console.log(process.pid, process.execArgv.length); require('{}');",
+            program("hot.js")
+        );
+        session.write("pid.js", script.as_bytes());
+        let before = files(&session);
+        let node = node.to_str().unwrap();
+        let behind_a_shell = ["sh", "-c", "\"$0\" pid.js; exit $?", node];
+        for command in [&[node, "pid.js"][..], &behind_a_shell] {
+            let arguments = [&["record", "-o", "node.data"], USER_CODE, &["--"], command];
+            let outcome = session.run(arguments.concat());
+            outcome.assert_code(7);
+            assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
+            let (pid, arguments) = outcome
+                .stdout
+                .lines()
+                .next()
+                .unwrap()
+                .split_once(' ')
+                .unwrap();
+            assert_eq!(arguments, "0", "{outcome}");
+            assert!(!perf_map(pid).exists(), "{outcome}");
+            let report = session.run(["report", "-i", "node.data", "--folded", "-"]);
+            assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
+        }
+        assert_eq!(added(&session, &before), [""; 0], "{node}");
+    }
 }
 
 /// V8's log would go to the working directory, and from a read-only one to the standard output.
@@ -103,37 +116,9 @@ fn node_writes_what_it_writes_without_prof() {
     assert_eq!(added(&session, &before), [""; 0]);
 }
 
-/// From 23 on, Node takes some of these flags from its command line only.
+/// There it has another process id.
 #[test]
-fn a_node_that_is_the_command_names_its_functions_and_writes_nothing_else() {
-    if !needs(&[Need::Tool("node")]) {
-        return;
-    }
-    for node in nodes() {
-        let session = Session::new();
-        let script = format!(
-            "console.log(process.pid); require('{}');",
-            program("hot.js")
-        );
-        session.write("pid.js", script.as_bytes());
-        let before = files(&session);
-        let arguments = [&["record", "-o", "node.data"], USER_CODE, &["--"]].concat();
-        let command = [node.to_str().unwrap(), "pid.js"];
-        let outcome = session.run([&arguments[..], &command].concat());
-        outcome.assert_code(7);
-        outcome.assert_says(&["kept the symbols of JIT code of 1 process"]);
-        assert_eq!(outcome.stdout.lines().count(), 2, "{outcome}");
-        let map = perf_map(outcome.stdout.lines().next().unwrap());
-        assert!(!map.exists(), "{} remains", map.display());
-        assert_eq!(added(&session, &before), [""; 0], "{}", node.display());
-        let report = session.run(["report", "-i", "node.data", "--folded", "-"]);
-        assert_named(&Stacks::from_folded(&report.stdout), "light", "heavy");
-    }
-}
-
-/// There it has another process id, by which it names its map.
-#[test]
-fn node_in_a_namespace_leaves_no_map() {
+fn node_in_a_namespace_names_its_functions() {
     if !needs(&[Need::Tool("node"), Need::MountNamespaces]) {
         return;
     }
@@ -141,9 +126,7 @@ fn node_in_a_namespace_leaves_no_map() {
     let inside = format!("echo $$; exec node {}", program("hot.js"));
     let unshare = "unshare --mount --pid --fork --mount-proc sh -c \"$0\" || echo ended";
     let recorded = session.record(USER_CODE, &["sh", "-c", unshare, &inside]);
-    let outcome = &recorded.outcome;
-    outcome.assert_says(&["kept the symbols of JIT code of 1 process"]);
-    let map = perf_map(outcome.stdout.lines().next().unwrap());
+    let map = perf_map(recorded.outcome.stdout.lines().next().unwrap());
     assert!(!map.exists(), "{} remains", map.display());
     assert_named(&recorded.physical_stacks(), "light", "heavy");
 }
@@ -169,21 +152,16 @@ fn node_runs_where_no_map_can_be_written() {
 }
 
 #[test]
-fn node_is_left_alone_if_the_user_says_so() {
+fn a_map_that_the_user_requested_of_node_stays() {
     if !needs(&[Need::Tool("node")]) {
         return;
     }
     let session = Session::new();
-    let (outcome, map) = record_node(&session, &["--no-runtime-help"], "exec node");
-    assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
-    assert!(
-        !map.exists() && !outcome.stderr.contains("kept"),
-        "{outcome}"
-    );
-    // The map that the user requested is still there afterwards, unchanged.
-    let (outcome, map) = record_node(&session, &[], "exec node --perf-basic-prof");
-    assert!(outcome.stdout.ends_with(" nothing\n"), "{outcome}");
+    let script = format!("echo $$; exec node --perf-basic-prof {}", program("hot.js"));
+    let outcome = session.run([&["record"], USER_CODE, &["--", "sh", "-c", &script]].concat());
+    outcome.assert_code(7);
     assert!(!outcome.stderr.contains("kept"), "{outcome}");
+    let map = perf_map(outcome.stdout.lines().next().unwrap());
     std::fs::remove_file(map).expect("the requested map");
 }
 
@@ -205,33 +183,53 @@ fn perf_maps_of_other_programs_stay() {
     std::fs::remove_file(map).expect("the map that the program wrote");
 }
 
+/// What a command that is a runtime wrote in a `/tmp` where only it writes.
+fn record_runtime(session: &Session, command: &[&str], variable: &str) -> Stacks {
+    let launcher = own_tmp(session, "755", "");
+    let arguments = [&["record"], USER_CODE, &["--"], command].concat();
+    let outcome = Outcome::of(session.prof_under(&launcher, arguments));
+    outcome.assert_code(0);
+    outcome.assert_says(&["kept the symbols of JIT code of 1 process", variable]);
+    assert!(!outcome.stdout.contains(".map"), "{outcome}");
+    // They end where Erlang's processes do, except those in the virtual machine's own C code.
+    let said = &outcome.stderr;
+    assert!(!said.contains("the frame pointers end early"), "{said}");
+    let report = session.run(["report", "--no-inline", "--folded", "-"]);
+    Stacks::from_folded(&report.stdout)
+}
+
+/// Behind a script it gets no variable; the report says which one names its code.
+fn check_behind_a_script(session: &Session, command: &str, variable: &str) {
+    let script = format!("echo $$; exec {command}");
+    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
+    let outcome = &recorded.outcome;
+    assert!(!outcome.stderr.contains("kept"), "{outcome}");
+    assert!(
+        !perf_map(outcome.stdout.lines().next().unwrap()).exists(),
+        "{outcome}"
+    );
+    let report = recorded.report(&[]);
+    let printed = format!("{}{}", report.stdout, report.stderr);
+    assert!(printed.contains(variable), "{report}");
+}
+
 #[test]
 fn erlang_names_its_functions() {
-    if !needs(&[Need::Tool("erl")]) {
+    if !needs(&[Need::Tool("erl"), Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();
-    let script = format!("echo $$; exec escript {}", program("hot.escript"));
-    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
-    recorded
-        .outcome
-        .assert_says(&["kept the symbols of JIT code of 1 process", "ERL_FLAGS"]);
-    let pid = recorded.outcome.stdout.lines().next().unwrap();
-    for file in [perf_map(pid), format!("/tmp/jit-{pid}.dump").into()] {
-        assert!(!file.exists(), "{} remains", file.display());
-    }
-    // They end where Erlang's processes do, except those in the virtual machine's own C code.
-    let said = &recorded.outcome.stderr;
-    assert!(!said.contains("the frame pointers end early"), "{said}");
-    let stacks = recorded.physical_stacks();
+    let script = program("hot.escript");
+    let stacks = record_runtime(&session, &["escript", &script], "ERL_FLAGS");
     let ends = |frames: &[String]| frames[0].starts_with("$erts_beamasm:normal_exit/0");
     assert!(stacks.share(ends) > 0.7, "{stacks}");
     assert_named(&stacks, "light", "heavy");
+    check_behind_a_script(&session, &format!("escript {script}"), "ERL_FLAGS");
 }
 
 #[test]
 fn mono_names_its_functions() {
-    if !needs(&[Need::Tool("mono"), Need::Tool("mcs")]) {
+    if !needs(&[Need::Tool("mono"), Need::Tool("mcs"), Need::MountNamespaces]) {
         return;
     }
     let session = Session::new();
@@ -239,16 +237,10 @@ fn mono_names_its_functions() {
     let out = format!("-out:{}", compiled.display());
     let status = Command::new("mcs").arg(out).arg(program("Hot.cs")).status();
     assert!(status.is_ok_and(|status| status.success()));
-    let script = format!("echo $$; exec mono {}", compiled.display());
-    let recorded = session.record(USER_CODE, &["sh", "-c", &script]);
-    let outcome = &recorded.outcome;
-    outcome.assert_says(&[
-        "kept the symbols of JIT code of 1 process",
-        "MONO_ENV_OPTIONS",
-    ]);
-    let map = perf_map(outcome.stdout.lines().next().unwrap());
-    assert!(!map.exists(), "{outcome}");
-    assert_named(&recorded.physical_stacks(), "Light", "Heavy");
+    let compiled = compiled.to_str().unwrap();
+    let stacks = record_runtime(&session, &["mono", compiled], "MONO_ENV_OPTIONS");
+    assert_named(&stacks, "Light", "Heavy");
+    check_behind_a_script(&session, &format!("mono {compiled}"), "MONO_ENV_OPTIONS");
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub use coverage::Coverage;
 pub use fallback::{Fallback, RefusedPart};
 pub use interpreted::{InterpretedFunction, InterpretedLanguage, InterpretedStacks, MissingFrames};
 pub use missing::{MissingCounts, MissingMemory};
-pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules};
+pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules, short_file_name};
 pub use probes::{ProbedPrograms, UnreachedProgram};
 pub use process::{AddressSpace, Mapping, Pid, Process, Processes, Tid};
 pub use quality::{Losses, Quality, SampledBy, Unsampled, UnsampledCode, UnwindFailure};

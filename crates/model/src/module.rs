@@ -1,6 +1,8 @@
 //! Modules: the files (and things like files) that code is mapped from.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -115,11 +117,24 @@ impl Module {
         }
     }
 
-    /// The name for users: the last component of its path, or the whole bracketed name;
-    /// [`printable`].
+    /// The name for users: that of the file, or the whole bracketed name; [`printable`].
     pub fn short_name(&self) -> String {
-        let name = self.path.file_name().unwrap_or(self.path.as_os_str());
-        printable(&name.to_string_lossy()).into_owned()
+        let path = self.path.to_string_lossy();
+        let name = match self.kind {
+            ModuleKind::File => short_file_name(&path),
+            _ => self.path.file_name().map_or(path, OsStr::to_string_lossy),
+        };
+        printable(&name).into_owned()
+    }
+}
+
+/// The last component of a file's path. What is no file has a name in brackets, such as `[kernel]`:
+/// a file that could be taken for it keeps the slash before its name.
+pub fn short_file_name(path: &str) -> Cow<'_, str> {
+    match path.rsplit_once('/').map_or(path, |(_, name)| name) {
+        "" => Cow::Borrowed(path),
+        name if name.starts_with('[') => Cow::Owned(format!("/{name}")),
+        name => Cow::Borrowed(name),
     }
 }
 
@@ -141,6 +156,8 @@ impl ModuleKind {
             // What .NET compiles, in memory that it maps elsewhere for writing:
             // dotnet/runtime, docs/design/features/wxorx.md.
             name if name.starts_with(b"/memfd:doublemapper") => Self::Anonymous,
+            // What Erlang compiles: asmjit, src/asmjit/core/virtmem.cpp.
+            name if name.starts_with(b"/memfd:vmem") => Self::Anonymous,
             _ => Self::File,
         }
     }
@@ -212,5 +229,25 @@ impl std::ops::Index<ModuleId> for Modules {
 
     fn index(&self, id: ModuleId) -> &Module {
         &self.modules[id.index()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_do_not_pass_for_what_is_none() {
+        let check =
+            |path: &str, expected| assert_eq!(Module::from_path(path).short_name(), expected);
+        check("[kernel.kallsyms]", "[kernel.kallsyms]");
+        check("[vdso]", "[vdso]");
+        check("/usr/lib/libc.so.6", "libc.so.6");
+        check("/tmp/[kernel]", "/[kernel]");
+        check("/tmp/[jit]", "/[jit]");
+        check("", "");
+        // A script, as PHP names it.
+        assert_eq!(short_file_name("[kernel]"), "/[kernel]");
+        assert_eq!(short_file_name("/srv/app.php"), "app.php");
     }
 }

@@ -126,9 +126,9 @@ pub(crate) struct SamplingFlags {
     #[arg(long)]
     pub embed_symbols: bool,
 
-    /// Leave runtimes alone: do not set NODE_OPTIONS, ERL_FLAGS, MONO_ENV_OPTIONS or
-    /// COMPlus_PerfMapEnabled (of .NET), which make them name their JIT code, and do not request
-    /// symbols from running JVMs
+    /// Leave runtimes alone: if the command is one, do not set ERL_FLAGS, MONO_ENV_OPTIONS or
+    /// COMPlus_PerfMapEnabled (of .NET), which make it name its JIT code, and do not request symbols
+    /// from running JVMs
     #[arg(long)]
     pub no_runtime_help: bool,
 

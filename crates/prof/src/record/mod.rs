@@ -110,13 +110,14 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     }
     .context("cannot watch for signals")?;
     prof_events::remove_leftovers();
+    RuntimeHelp::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
     let target = job.target.find(&signals)?;
     // Symbols can be embedded in a file only.
     let is_left_alone = job.sampling.no_runtime_help || job.sampling.output == Path::new("-");
     let help = |target: &mut Target| match is_left_alone {
         true => RuntimeHelp::none(),
-        false => RuntimeHelp::prepare(target),
+        false => RuntimeHelp::prepare(target, &job.sampling.output),
     };
     let schedule = schedule(job.schedule, job.sampling.duration, job.sampling.quiet)?;
     let mut options = options(target, &job.sampling, schedule, job.command_line)?;

@@ -1,5 +1,4 @@
-//! Environment variables that runtimes add to their arguments, and those arguments of a command
-//! that no variable may contain.
+//! The variable that makes the runtime of a command name its code.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +7,7 @@ use std::path::Path;
 
 use prof_recorder::Program;
 
-use super::releases::{NodeHelp, erlang_release, node_help, on_path};
+use super::commands::{erlang_release, is_dotnet, is_named, resolved};
 
 /// How to make a runtime name its code.
 struct Runtime {
@@ -17,27 +16,16 @@ struct Runtime {
     arguments: &'static str,
     /// Arguments that contain this show that the user has chosen the options for profilers.
     own: &'static str,
-    /// The file names of its executable.
+    /// The file name of what its processes have mapped.
     executables: &'static [&'static str],
-    /// Whether the runtime that the command would start knows the arguments, and they change
-    /// nothing that the command writes. One that does not know them would refuse to start.
-    is_harmless: fn(&Program) -> bool,
+    /// Whether this file, which the command is, runs it, and in a release that knows the arguments:
+    /// others would refuse to start. They change nothing that the command writes.
+    is_command: fn(&Path) -> bool,
 }
 
-const NODE_OPTIONS: &str = "NODE_OPTIONS";
 const DOTNET: &str = "libcoreclr.so";
 
-const RUNTIMES: [Runtime; 4] = [
-    // <https://nodejs.org/api/cli.html#node_optionsoptions>: `--perf-basic-prof` also names V8's
-    // stubs and regular expressions, but writes V8's log, and the variable may not contain the
-    // flags that send it elsewhere.
-    Runtime {
-        variable: NODE_OPTIONS,
-        arguments: "--perf-basic-prof-only-functions --interpreted-frames-native-stack",
-        own: "--perf-",
-        executables: &["node", "nodejs"],
-        is_harmless: |program| node_help(program) == Some(NodeHelp::Variable),
-    },
+const RUNTIMES: [Runtime; 3] = [
     // <https://www.erlang.org/doc/apps/erts/beamasm#linux-perf-support>; `true` would leave a dump
     // of 11 MB in /tmp besides the map.
     Runtime {
@@ -45,7 +33,10 @@ const RUNTIMES: [Runtime; 4] = [
         arguments: "+JPperf map",
         own: "JPperf",
         executables: &["beam.smp"],
-        is_harmless: |_| erlang_release().is_some_and(|release| release >= 25),
+        is_command: |file| {
+            is_named(file, &["erl", "escript"])
+                && erlang_release(file).is_some_and(|release| release >= 25)
+        },
     },
     // <https://www.mono-project.com/docs/debug+profile/profile/profiler/#perf>, mono(1).
     Runtime {
@@ -53,17 +44,16 @@ const RUNTIMES: [Runtime; 4] = [
         arguments: "--jitmap",
         own: "--jitmap",
         executables: &["mono", "mono-sgen"],
-        is_harmless: |_| on_path("mono").is_some(),
+        is_command: |file| is_named(file, &["mono", "mono-sgen"]),
     },
     // <https://learn.microsoft.com/en-us/dotnet/core/runtime-config/debugging-profiling>: 3 is a
     // perf map without a jitdump, and releases before .NET 6 do not know the prefix `DOTNET_`.
-    // Programs may bring their own runtime.
     Runtime {
         variable: "COMPlus_PerfMapEnabled",
         arguments: "3",
         own: "PerfMapEnabled",
         executables: &[DOTNET],
-        is_harmless: |_| has_usual_tmp(),
+        is_command: |file| is_dotnet(file) && has_usual_tmp(),
     },
 ];
 
@@ -72,101 +62,75 @@ fn has_usual_tmp() -> bool {
     env::var_os("TMPDIR").is_none_or(|directory| Path::new(&directory) == Path::new("/tmp"))
 }
 
-/// The arguments for a Node that otherwise writes V8's log beside its map.
-const NODE_ARGUMENTS: [&str; 4] = [
-    "--perf-basic-prof-only-functions",
-    "--interpreted-frames-native-stack",
-    "--no-logfile-per-isolate",
-    "--logfile=+",
-];
-
-/// What was set for a program.
-#[derive(Debug, Default)]
-pub(super) struct Settings {
-    variables: Vec<&'static str>,
-    /// Whether the program got [`NODE_ARGUMENTS`].
-    has_node_arguments: bool,
-}
+/// What was set for a program: the variable of its runtime, if any.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Settings(Option<&'static str>);
 
 impl Settings {
+    /// What prof may have set for any program.
+    pub(super) fn possible() -> impl Iterator<Item = Self> {
+        RUNTIMES.iter().map(|runtime| Self(Some(runtime.variable)))
+    }
+
     /// Whether nothing was set.
-    pub(super) fn is_empty(&self) -> bool {
-        self.variables.is_empty() && !self.has_node_arguments
+    pub(super) fn is_empty(self) -> bool {
+        self.0.is_none()
     }
 
     /// What was set for .NET, for users.
-    pub(super) fn of_dotnet(&self) -> Option<&'static str> {
+    pub(super) fn of_dotnet(self) -> Option<&'static str> {
         self.of_executable(Path::new(DOTNET))
     }
 
     /// What was set for the runtime whose executable this is, for users.
-    pub(super) fn of_executable(&self, path: &Path) -> Option<&'static str> {
+    pub(super) fn of_executable(self, path: &Path) -> Option<&'static str> {
         let name = path.file_name()?;
         let is_its = |runtime: &&Runtime| runtime.executables.iter().any(|&known| name == known);
         let variable = RUNTIMES.iter().find(is_its)?.variable;
-        match self.variables.contains(&variable) {
-            true => Some(variable),
-            false => {
-                (self.has_node_arguments && variable == NODE_OPTIONS).then_some("arguments of node")
-            }
-        }
+        self.0.filter(|set| *set == variable)
     }
 }
 
-/// Sets the variables for a program, or arguments of it: none if its arguments or a variable show
-/// that the user has decided.
-pub(super) fn set(program: &mut Program) -> Settings {
+/// What to set for a program: nothing if it is no such runtime, or if its arguments or a variable
+/// show that the user has decided. What a script starts is left alone.
+pub(super) fn wanted(program: &Program) -> Option<(Settings, OsString)> {
+    let file = resolved(program.argv.first()?)?;
+    let runtime = RUNTIMES.iter().find(|it| (it.is_command)(&file))?;
     let variables: Vec<_> = env::vars_os().collect();
-    if has_decided(program, &variables) {
-        return Settings::default();
-    }
-    let harmless = RUNTIMES.iter().filter(|it| (it.is_harmless)(program));
-    let set = with_arguments(harmless, &variables);
-    let variables = set.iter().map(|(name, _)| *name).collect();
-    let set = set.into_iter().map(|(name, value)| (name.into(), value));
-    program.environment.extend(set);
-    let has_node_arguments = node_help(program) == Some(NodeHelp::Arguments);
-    if has_node_arguments {
-        let arguments = NODE_ARGUMENTS.map(OsString::from);
-        program.argv.splice(1..1, arguments);
-    }
-    Settings {
-        variables,
-        has_node_arguments,
-    }
+    let value = value(runtime, program, &variables)?;
+    Some((Settings(Some(runtime.variable)), value))
+}
+
+/// Sets it.
+pub(super) fn set(program: &mut Program, (settings, value): (Settings, OsString)) -> Settings {
+    let variable = settings.0.map(OsString::from);
+    program
+        .environment
+        .extend(variable.map(|name| (name, value)));
+    settings
 }
 
 type Variable = (OsString, OsString);
 
-/// Whether the user has chosen the options of a runtime. A new perf map could then belong to either
-/// runtime, so nothing is set.
-fn has_decided(program: &Program, variables: &[Variable]) -> bool {
-    RUNTIMES.iter().any(|runtime| {
-        let mut words = program.argv.iter();
-        let mut variables = variables.iter();
-        words.any(|word| contains(word, runtime.own))
-            || variables.any(|(name, value)| {
-                // The names of .NET's variables have two prefixes.
-                contains(name, runtime.own)
-                    || name == runtime.variable && contains(value, runtime.own)
-            })
-    })
-}
-
-fn with_arguments<'r>(
-    wanted: impl Iterator<Item = &'r Runtime>,
-    variables: &[Variable],
-) -> Vec<(&'static str, OsString)> {
-    let set = wanted.map(|runtime| {
-        let before = variables.iter().find(|(name, _)| name == runtime.variable);
-        let mut value = before.map_or_else(OsString::new, |(_, value)| value.clone());
-        if !value.is_empty() {
-            value.push(" ");
-        }
-        value.push(runtime.arguments);
-        (runtime.variable, value)
-    });
-    set.collect()
+/// The value of the runtime's variable with our arguments; `None` if the user has chosen the
+/// options of a runtime, because a new perf map could then belong to either.
+fn value(runtime: &Runtime, program: &Program, variables: &[Variable]) -> Option<OsString> {
+    let is_own = |word: &OsStr| RUNTIMES.iter().any(|it| contains(word, it.own));
+    let has_decided = program.argv.iter().any(|word| is_own(word))
+        || variables.iter().any(|(name, value)| {
+            // The names of .NET's variables have two prefixes.
+            is_own(name) || RUNTIMES.iter().any(|it| name == it.variable) && is_own(value)
+        });
+    if has_decided {
+        return None;
+    }
+    let before = variables.iter().find(|(name, _)| name == runtime.variable);
+    let mut value = before.map_or_else(OsString::new, |(_, value)| value.clone());
+    if !value.is_empty() {
+        value.push(" ");
+    }
+    value.push(runtime.arguments);
+    Some(value)
 }
 
 fn contains(word: &OsStr, part: &str) -> bool {
@@ -178,41 +142,49 @@ fn contains(word: &OsStr, part: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn set(argv: &[&str], variables: &[(&str, &str)]) -> Option<Vec<(&'static str, OsString)>> {
+    const ERLANG: &str = "ERL_FLAGS";
+    const DOTNET: &str = "COMPlus_PerfMapEnabled";
+
+    fn set(variable: &str, argv: &[&str], variables: &[(&str, &str)]) -> Option<OsString> {
         let variables = variables.iter();
         let variables: Vec<Variable> = variables.map(|&(n, v)| (n.into(), v.into())).collect();
-        let program = Program::new(argv.to_vec());
-        (!has_decided(&program, &variables)).then(|| with_arguments(RUNTIMES.iter(), &variables))
-    }
-
-    fn node(argv: &[&str], options: &str) -> Option<OsString> {
-        let set = set(argv, &[(NODE_OPTIONS, options)]);
-        set?.into_iter().next().map(|(_, value)| value)
+        let runtime = RUNTIMES.iter().find(|it| it.variable == variable).unwrap();
+        value(runtime, &Program::new(argv.to_vec()), &variables)
     }
 
     #[test]
     fn arguments_are_added_to_those_of_the_user() {
-        let ours = "--perf-basic-prof-only-functions --interpreted-frames-native-stack";
-        assert_eq!(node(&["node", "a.js"], "").unwrap(), ours);
-        let both = format!("--no-warnings {ours}");
-        assert_eq!(*node(&["npm", "start"], "--no-warnings").unwrap(), *both);
+        let check = |flags, expected: &str| {
+            let set = set(ERLANG, &["erl"], &[(ERLANG, flags)]);
+            assert_eq!(*set.unwrap(), *expected);
+        };
+        check("", "+JPperf map");
+        check("+S 2", "+S 2 +JPperf map");
     }
 
     #[test]
     fn options_of_the_user_are_kept() {
-        assert_eq!(node(&["node", "--perf-prof", "a.js"], ""), None);
-        assert_eq!(node(&["sh", "-c", "node --perf-basic-prof a.js"], ""), None);
-        assert_eq!(node(&["node", "a.js"], "--perf-basic-prof"), None);
-        assert_eq!(node(&["erl", "+JPperf", "true"], ""), None);
+        assert_eq!(set(ERLANG, &["erl", "+JPperf", "true"], &[]), None);
+        assert_eq!(set(ERLANG, &["erl"], &[(ERLANG, "+JPperf no")]), None);
+        assert_eq!(
+            set("MONO_ENV_OPTIONS", &["mono", "--jitmap", "a"], &[]),
+            None
+        );
     }
 
     #[test]
     fn each_prefix_of_a_variable_of_dotnet_is_the_users() {
-        let ours = ("COMPlus_PerfMapEnabled", OsString::from("3"));
-        assert!(set(&["dotnet", "a.dll"], &[]).unwrap().contains(&ours));
+        assert_eq!(*set(DOTNET, &["dotnet", "a.dll"], &[]).unwrap(), *"3");
         for name in ["COMPlus_PerfMapEnabled", "DOTNET_PerfMapEnabled"] {
-            assert_eq!(set(&["dotnet", "a.dll"], &[(name, "0")]), None);
-            assert_eq!(set(&["env", &format!("{name}=1"), "app"], &[]), None);
+            assert_eq!(set(DOTNET, &["dotnet", "a.dll"], &[(name, "0")]), None);
+        }
+    }
+
+    /// They may start anything.
+    #[test]
+    fn scripts_and_other_programs_are_left_alone() {
+        for command in ["sh", "env", "true", "no-such-program-anywhere"] {
+            assert!(wanted(&Program::new([command])).is_none(), "{command}");
         }
     }
 }

@@ -2,20 +2,24 @@
 //! the recording.
 //!
 //! ```text
-//! before recording   variables for the command (Node, Erlang, Mono,      environment.rs
-//!                    .NET), or arguments of it (Node from 23 on)
-//!                    which of them the installed releases take           releases.rs
+//! before recording   a variable for a command that is such a runtime     environment.rs
+//!                    (Erlang, Mono, .NET), by its file                   commands.rs
+//!                    where nobody else can take the names of its maps    map_names.rs
+//!                    with a note, for the next prof if this is killed    notes.rs
 //! after it           the attach protocol of JVMs that were attached to   java.rs
 //! in the end         names of /tmp/perf-PID.map go into the recording,   perf_maps.rs
 //!                    and the file is removed
 //! ```
 
+mod commands;
 mod environment;
 mod java;
+mod map_names;
+mod notes;
 mod perf_maps;
-mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use prof_console::Console;
 use prof_model::{Pid, counted};
@@ -24,6 +28,7 @@ use prof_recorder::{PinnedFiles, Summary, Target};
 
 use crate::symbolization;
 use environment::Settings;
+use notes::Note;
 use perf_maps::{PerfMap, PerfMaps};
 
 /// The requests to runtimes.
@@ -31,6 +36,8 @@ use perf_maps::{PerfMap, PerfMaps};
 pub(crate) struct RuntimeHelp {
     /// What was set for the command.
     settings: Settings,
+    /// Stays until the maps are removed.
+    _note: Option<Note>,
     /// The processes that ran before: at the end, JVMs among them get a request.
     attached: Vec<Pid>,
     /// The perf maps that exist already.
@@ -42,22 +49,34 @@ impl RuntimeHelp {
     pub(crate) fn none() -> Self {
         Self {
             settings: Settings::default(),
+            _note: None,
             attached: Vec::new(),
             before: PerfMaps::default(),
         }
     }
 
-    /// Makes the runtimes of a command that is about to start write symbols, unless the user has
-    /// configured them.
-    pub(crate) fn prepare(target: &mut Target) -> Self {
+    /// Removes what profs that were killed have left.
+    pub(crate) fn remove_leftovers() {
+        notes::remove_leftovers();
+    }
+
+    /// Makes a command that is about to start in `recording` write symbols, if it is a runtime that
+    /// can, nobody else can take the place of its map, and the user has not configured it.
+    pub(crate) fn prepare(target: &mut Target, recording: &Path) -> Self {
         // Of all that runs, other processes write maps, too.
         let program = match target {
-            Target::Command(program) if perf_maps::are_writable() => Some(program),
+            Target::Command(program) if map_names::are_ours() => Some(program),
             _ => None,
         };
-        let settings = program.map(environment::set).unwrap_or_default();
+        let requested = program.and_then(|program| {
+            let wanted = environment::wanted(program)?;
+            let note = Note::write(recording)?;
+            Some((environment::set(program, wanted), note))
+        });
+        let (settings, note) = requested.unzip();
         Self {
-            settings,
+            settings: settings.unwrap_or_default(),
+            _note: note,
             attached: match target {
                 Target::Processes(pids) => pids.clone(),
                 _ => Vec::new(),
@@ -91,7 +110,10 @@ impl RuntimeHelp {
         for map in &maps {
             let dotnet = self.settings.of_dotnet();
             if dotnet.is_some() && requested.get(&map.pid).copied() == dotnet {
-                map.remove_images(&self.before);
+                self.before
+                    .read_at
+                    .iter()
+                    .for_each(|&begin| map.remove_images(begin));
             }
             map.remove();
         }

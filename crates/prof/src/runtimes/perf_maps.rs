@@ -12,14 +12,10 @@ use prof_model::Pid;
 use prof_perfdata::{Record, Recording};
 use prof_procfs::{Task, descriptor};
 use prof_recorder::PinnedFiles;
-use rustix::fs::{Access, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-const DIRECTORY: &str = "/tmp";
-
-/// Whether we may write perf maps: Node aborts if it cannot.
-pub(super) fn are_writable() -> bool {
-    rustix::fs::access(DIRECTORY, Access::WRITE_OK).is_ok()
-}
+/// Where runtimes write perf maps.
+pub(super) const DIRECTORY: &str = "/tmp";
 
 /// A perf map that a recording caused.
 #[derive(Debug)]
@@ -41,6 +37,22 @@ impl PerfMap {
         }
     }
 
+    /// The map of a process that has ended, if it is a file of ours that was written after `begin`.
+    pub(super) fn left_by(pid: Pid, begin: SystemTime) -> Option<Self> {
+        let path = Path::new(DIRECTORY).join(file_name(pid));
+        // The attributes of the entry itself, not of a link's target.
+        let found = fs::symlink_metadata(&path).ok()?;
+        let is_left = found.is_file()
+            && found.uid() == rustix::process::geteuid().as_raw()
+            && found.modified().is_ok_and(|changed| changed >= begin)
+            && !runs(&pid);
+        is_left.then_some(Self {
+            pid,
+            path,
+            _directory: None,
+        })
+    }
+
     /// Whether .NET wrote it, which may be a part of any executable: its own library has functions
     /// in each map.
     pub(super) fn is_of_dotnet(&self) -> bool {
@@ -57,9 +69,9 @@ impl PerfMap {
         let _ = fs::remove_file(&self.path);
     }
 
-    /// Removes the list of images that .NET writes beside it, if that is new and of the same user;
-    /// errors are ignored.
-    pub(super) fn remove_images(&self, before: &PerfMaps) {
+    /// Removes the list of images that .NET writes beside it, if that was written after `begin` and
+    /// is of the same user; errors are ignored.
+    pub(super) fn remove_images(&self, begin: SystemTime) {
         let name = self.path.file_name().unwrap_or_default();
         let name = name.to_string_lossy().replacen("perf-", "perfinfo-", 1);
         let path = self.path.with_file_name(name);
@@ -68,7 +80,7 @@ impl PerfMap {
         if let [Ok(map), Ok(images)] = attributes
             && images.is_file()
             && images.uid() == map.uid()
-            && images.modified().ok() >= before.read_at
+            && images.modified().is_ok_and(|changed| changed >= begin)
         {
             let _ = fs::remove_file(path);
         }
@@ -82,7 +94,7 @@ pub(super) struct PerfMaps {
     /// Those of processes that ran when the maps were read.
     running: BTreeSet<Pid>,
     /// `None` if they were not read.
-    read_at: Option<SystemTime>,
+    pub(super) read_at: Option<SystemTime>,
 }
 
 /// The attributes that change when a file is rewritten: its inode and its change time.
@@ -251,10 +263,6 @@ mod tests {
     fn only_new_lists_of_images_are_removed() {
         let directory = tempfile::tempdir().unwrap();
         let images = directory.path().join("perfinfo-1.map");
-        let before = |read_at| PerfMaps {
-            read_at: Some(read_at),
-            ..PerfMaps::default()
-        };
         let map = PerfMap {
             pid: 1,
             path: directory.path().join("perf-1.map"),
@@ -263,9 +271,9 @@ mod tests {
         fs::write(&map.path, "").unwrap();
         fs::write(&images, "ImageLoad").unwrap();
         let hour = std::time::Duration::from_secs(3600);
-        map.remove_images(&before(SystemTime::now() + hour));
+        map.remove_images(SystemTime::now() + hour);
         assert!(images.exists());
-        map.remove_images(&before(SystemTime::now() - hour));
+        map.remove_images(SystemTime::now() - hour);
         assert!(!images.exists());
     }
 

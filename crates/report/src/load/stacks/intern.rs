@@ -2,6 +2,7 @@
 
 use prof_model::{
     AbsoluteAddress, InterpretedFunction, ModuleKind, Pid, Process, Processes, StackEnd,
+    short_file_name,
 };
 use prof_symbols::SymbolFrame;
 use rustc_hash::FxHashMap;
@@ -244,9 +245,8 @@ fn interpreted_frame(function: InterpretedFunction, line: u64) -> NamedFrame {
             }],
         };
     }
-    let module = function.file.rsplit('/').next().unwrap_or_default();
     NamedFrame {
-        module: module.into(),
+        module: short_file_name(&function.file).into(),
         kind: FunctionKind::Interpreted(function.language),
         functions: vec![SymbolFrame {
             function: function.name.into(),
