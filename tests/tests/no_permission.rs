@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::process::{Child, Stdio};
 
 use prof_tests::{
-    Compiler, Need, Outcome, PERF_EVENT_OPEN, PTRACE, Program, Session, Stacks, assert_shares,
-    needs, perf_script, refusing, signal, wait_until,
+    Compiler, Need, Outcome, PERF_EVENT_OPEN, PIDFD_OPEN, PTRACE, Program, Session, Stacks,
+    assert_shares, needs, perf_script, refusing, signal, wait_until,
 };
 
 const EPERM: i32 = 1;
@@ -410,4 +410,25 @@ fn coverage_is_complete_with_the_ptrace_sampler() {
     assert_eq!(sum("threads"), 51, "{coverage:?}");
     let share = sum("sampled") as f64 / sum("used") as f64;
     assert!((0.9..1.1).contains(&share), "{share} of {coverage:?}");
+}
+
+/// Linux before 5.3 has no pidfds, and filters may refuse what they do not know.
+#[test]
+fn commands_run_where_pidfds_are_refused() {
+    let session = Session::new();
+    let launcher = refusing(&session, ENOSYS, &[PIDFD_OPEN]);
+    for options in [
+        &["record"][..],
+        &["record", "--sampler", "ptrace"],
+        &["stat"],
+    ] {
+        let words = [options, &["--", "sh", "-c", "exit 3"]].concat();
+        Outcome::of(session.prof_under(&launcher, words)).assert_code(3);
+    }
+    // It is signalled, too.
+    let words = ["record", "-d", "100ms", "--", "sleep", "1000000"];
+    let outcome = Outcome::of(session.prof_under(&launcher, words));
+    outcome.assert_says(&["verdict"]);
+    let missing = ["record", "--", "no-such-command-anywhere"];
+    Outcome::of(session.prof_under(&launcher, missing)).assert_code(127);
 }

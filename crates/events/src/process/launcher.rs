@@ -2,17 +2,16 @@
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use prof_model::{Pid, Tid};
-use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
-use rustix::process::{PidfdFlags, Signal};
+use rustix::process::Signal;
 
+use crate::process::ending::Ending;
 use crate::process::poll::wait_readable;
 use crate::process::signals::Signals;
 use crate::system::Limits;
@@ -138,7 +137,7 @@ pub struct HeldCommand {
 /// Our side of the wait for `go`.
 #[derive(Debug)]
 struct Waiting {
-    pidfd: OwnedFd,
+    end: Ending,
     /// Closing it without writing to it makes the child give up.
     go: PipeWriter,
     /// Waits for the child's `exec`, as the standard library does.
@@ -149,7 +148,7 @@ struct Waiting {
 #[derive(Debug)]
 pub struct RunningCommand {
     child: Child,
-    pidfd: OwnedFd,
+    end: Ending,
     launcher: Launcher,
 }
 
@@ -193,12 +192,8 @@ impl HeldCommand {
         // `spawn` returns after exec, which waits for us: so it must be another thread's.
         launcher.orders.send(command).map_err(|_| panicked())?;
         match read_pid(pid) {
-            Ok((pid, pidfd)) => {
-                let waiting = Waiting {
-                    pidfd,
-                    go,
-                    launcher,
-                };
+            Ok((pid, end)) => {
+                let waiting = Waiting { end, go, launcher };
                 Ok(Self {
                     pid,
                     program: program.argv.first().map(PathBuf::from).unwrap_or_default(),
@@ -207,8 +202,11 @@ impl HeldCommand {
             }
             Err(error) => {
                 drop(go);
-                launcher.wait()?;
-                Err(error)
+                match launcher.wait() {
+                    // It did not come to reporting its number, and this is why.
+                    Err(cause) if cause.raw_os_error() != Some(libc::ECANCELED) => Err(cause),
+                    _ => Err(error),
+                }
             }
         }
     }
@@ -241,7 +239,7 @@ impl HeldCommand {
             })?;
         Ok(RunningCommand {
             child,
-            pidfd: waiting.pidfd,
+            end: waiting.end,
             launcher: waiting.launcher,
         })
     }
@@ -284,7 +282,7 @@ impl RunningCommand {
     /// Sends a signal; nothing happens if the command has ended.
     pub fn signal(&self, signal: i32) {
         if let Some(signal) = Signal::from_named_raw(signal) {
-            let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+            self.end.signal(signal);
         }
     }
 
@@ -325,19 +323,14 @@ impl RunningCommand {
     ///
     /// When the system refuses to say, which does not happen.
     pub fn has_ended(&self) -> io::Result<bool> {
-        let mut pidfd = [PollFd::new(&self.pidfd, PollFlags::IN)];
-        match rustix::event::poll(&mut pidfd, Some(&Timespec::default())) {
-            Ok(ready) => Ok(ready > 0),
-            Err(Errno::INTR) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
+        self.end.has_come()
     }
 }
 
-/// Readable when the command has ended (pidfd).
+/// Readable when the command has ended.
 impl AsFd for RunningCommand {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+        self.end.as_fd()
     }
 }
 
@@ -369,12 +362,12 @@ impl Held {
     }
 }
 
-fn read_pid(mut pipe: PipeReader) -> io::Result<(Pid, OwnedFd)> {
+fn read_pid(mut pipe: PipeReader) -> io::Result<(Pid, Ending)> {
     let mut pid = [0; 4];
     pipe.read_exact(&mut pid)?;
     let pid = Pid::from_ne_bytes(pid);
     let id = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidData)?;
-    Ok((pid, rustix::process::pidfd_open(id, PidfdFlags::empty())?))
+    Ok((pid, Ending::of_child(id)?))
 }
 
 #[cfg(test)]

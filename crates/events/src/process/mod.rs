@@ -1,6 +1,7 @@
 //! Our own process and those that are sampled: started, signalled, read, waited for.
 
 pub(crate) mod cpus;
+mod ending;
 pub(crate) mod launcher;
 pub(crate) mod memory;
 pub(crate) mod poll;
