@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
+use unicode_width::UnicodeWidthChar;
+
 /// `text` with an escape (`
 /// `, `\x1b`, `\u{202e}`) for each character that is not [printable](is_printable). Recorded
 /// programs choose the names of files, threads, events and functions: a line break in one would
@@ -33,6 +35,8 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// direction of text, has a width, and is allowed in XML.
 pub fn is_printable(character: char) -> bool {
     !character.is_control()
+        // Marks are drawn over the character before, which may be any of ours.
+        && character.width() != Some(0)
         && !matches!(
             character,
             // Soft hyphen, marks and embeddings of direction, joiners, separators of lines.
@@ -92,5 +96,8 @@ mod tests {
             "a\u{202e}b\u{200b}c\u{ffff}",
             "a\\u{202e}b\\u{200b}c\\u{ffff}",
         );
+        // Combining characters, a variation selector, and a letter that contains its mark.
+        check("a\u{36f}\u{20dd}", "a\\u{36f}\\u{20dd}");
+        check("a\u{fe0f}\u{e9}", "a\\u{fe0f}\u{e9}");
     }
 }
