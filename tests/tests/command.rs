@@ -85,7 +85,7 @@ fn limits_are_the_commands_own() {
     let verbs = [
         "record -q",
         "record -q --sampler ptrace",
-        "stat -r 3 -a -x,",
+        "stat -r 2 --per-thread",
     ];
     for verb in verbs {
         let script = format!(
@@ -115,6 +115,13 @@ fn commands_that_cannot_be_started() {
     outcome
         .assert_code(127)
         .assert_says(&["no-such-command-anywhere", "not found"]);
+    // A name writes no line of its own.
+    for verb in ["record", "stat"] {
+        let outcome = session.run([verb, "--", "no-such\nprof: fine\u{36f}"]);
+        outcome
+            .assert_code(127)
+            .assert_says(&["no-such\\nprof: fine\\u{36f}: command not found"]);
+    }
     session.write("text", b"no program");
     let outcome = session.run(["record", "--", "./text"]);
     outcome

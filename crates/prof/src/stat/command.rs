@@ -10,6 +10,7 @@ use prof_console::{Console, say};
 use prof_counters::{Inherit, Options, Target};
 use prof_events::counting::Usage;
 use prof_events::{HeldCommand, Program, RunningCommand, Signals, system};
+use prof_model::printable;
 
 use super::counters::{Counters, Terms};
 use super::interval::Intervals;
@@ -112,7 +113,7 @@ pub(super) fn not_started(flags: &StatFlags, error: &io::Error) -> ExitCode {
     let command = flags
         .command
         .first()
-        .map(|word| word.to_string_lossy())
+        .map(|word| printable(&word.to_string_lossy()).into_owned())
         .unwrap_or_default();
     if error.kind() == ErrorKind::NotFound {
         Console::error(&anyhow!("{command}: command not found"));

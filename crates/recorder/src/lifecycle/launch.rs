@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use prof_events::counting::find_cgroup;
 use prof_events::{CpuWide, HeldCommand, Launcher, Program, RunningCommand, Signals, Threads};
-use prof_model::{Pid, Tid};
+use prof_model::{Pid, Tid, printable};
 use prof_procfs::{Task, descendants, processes};
 
 use crate::error::Error;
@@ -142,7 +142,7 @@ fn not_started(argv: &[OsString], source: io::Error) -> Error {
         .first()
         .map(OsString::as_os_str)
         .unwrap_or(OsStr::new(""));
-    let command = command.to_string_lossy().into_owned();
+    let command = printable(&command.to_string_lossy()).into_owned();
     match source.kind() {
         io::ErrorKind::NotFound => Error::CommandNotFound { command },
         _ => Error::CommandNotStarted { command, source },
