@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use prof_model::one_of;
+use prof_model::{Quality, one_of};
 
 use crate::pattern::InvalidPattern;
 
@@ -163,6 +163,23 @@ pub enum NoSamples {
     /// The filters leave none.
     #[error("the filters leave out all samples")]
     Left,
+}
+
+impl NoSamples {
+    /// The recording has none.
+    pub(crate) fn recorded(quality: &Quality) -> Self {
+        let losses = quality.losses;
+        let reason = match (losses.truncated_file, losses.too_large_file) {
+            (_, true) => {
+                "its compressed records hold more than any recording of this size should".into()
+            }
+            (true, false) => "it ends early, because it was cut off while it was written or \
+                              copied, or is damaged"
+                .into(),
+            (false, false) => quality.why_no_samples(),
+        };
+        Self::Recorded(reason.into())
+    }
 }
 
 fn did_you_mean(similar: &[String]) -> String {

@@ -66,7 +66,9 @@ fn ends_early(losses: &Losses) -> &'static str {
             "only the start of the recording was read: its compressed records hold more than any \
              recording of this size should"
         }
-        false => "the recording ends early: it was cut off while it was written or copied",
+        false => {
+            "the recording ends early: it was cut off while it was written or copied, or is damaged"
+        }
     }
 }
 

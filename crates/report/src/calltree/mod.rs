@@ -138,14 +138,7 @@ impl<'p> CallTree<'p> {
     ) -> Result<Self, Error> {
         let profile = symbolized.profile();
         if profile.samples.is_empty() {
-            let quality = &profile.quality;
-            let reason = match quality.losses.truncated_file {
-                true => {
-                    "it ends early, because it was cut off while it was written or copied".into()
-                }
-                false => quality.why_no_samples(),
-            };
-            return Err(Error::NoSamples(NoSamples::Recorded(reason.into())));
+            return Err(Error::NoSamples(NoSamples::recorded(&profile.quality)));
         }
         let selection = Selection::new(symbolized, filter)?;
         let split = split.of(profile.missing_data)?;

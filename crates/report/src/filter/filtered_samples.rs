@@ -192,9 +192,7 @@ impl<'p> FilteredSamples<'p> {
 pub(crate) fn check_samples(symbolized: &SymbolizedProfile) -> Result<(), Error> {
     let profile = symbolized.profile();
     match profile.samples.is_empty() {
-        true => Err(Error::NoSamples(NoSamples::Recorded(
-            profile.quality.why_no_samples().into(),
-        ))),
+        true => Err(Error::NoSamples(NoSamples::recorded(&profile.quality))),
         false => Ok(()),
     }
 }
