@@ -6,10 +6,11 @@ use prof_tests::{Endless, Need, Outcome, Session, needs};
 
 /// Runs a program on a terminal of its own, 80 columns wide. The first argument has the steps, one
 /// on a line: `see TEXT` waits until the screen shows it, `type KEYS` types, `signal NUMBER` sends
-/// a signal. Then it waits for the end, checks that the terminal is as it was, and prints all that
+/// a signal, `stop NUMBER` waits until this signal has stopped the program, uses the terminal as a
+/// shell does, and continues the program, whose first line must come back. Then it waits for the end, checks that the terminal is as it was, and prints all that
 /// was written to it. `close` closes the terminal, whose state is not checked then.
 const DRIVER: &str = r#"
-import codecs, fcntl, os, re, select, struct, sys, termios
+import codecs, fcntl, os, re, select, signal, struct, sys, termios
 master, slave = os.openpty()
 fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
 before = termios.tcgetattr(slave)
@@ -48,6 +49,21 @@ for step in sys.argv[1].splitlines():
     if what == "see":
         while all(wanted not in "".join(line) for line in screen):
             read()
+    elif what == "stop":
+        os.kill(pid, int(wanted))
+        while not os.waitpid(pid, os.WNOHANG | os.WUNTRACED)[0]:
+            if select.select([master], [], [], 0.01)[0]:
+                read()
+        if int(wanted) == signal.SIGTSTP:
+            assert termios.tcgetattr(slave) == before, "the terminal is as it was"
+        while select.select([master], [], [], 0)[0]:
+            read()
+        termios.tcsetattr(slave, termios.TCSANOW, before)
+        screen = [[" "] * 80 for _ in range(25)]
+        os.kill(pid, signal.SIGCONT)
+        while not "".join(screen[0]).strip():
+            read()
+        assert not termios.tcgetattr(slave)[3] & termios.ICANON, "the terminal is raw"
     elif what == "type":
         os.write(master, wanted.encode().decode("unicode_escape").encode())
     elif what == "close":
@@ -159,6 +175,22 @@ fn the_terminal_is_whole_after_ctrl_c_and_signals() {
         on_a_terminal(&session, &[], &["see leading", end]).assert_code(0);
     }
     assert!(recordings(&session).is_empty(), "none was requested");
+}
+
+/// A shell that has stopped prof has the terminal, and gives it back.
+#[test]
+fn the_screen_is_whole_after_prof_was_stopped() {
+    if !needs(&[Need::Tool("python3")]) {
+        return;
+    }
+    let session = Session::new();
+    const STOP: i32 = 19;
+    const TERMINAL_STOP: i32 = 20;
+    for signal in [STOP, TERMINAL_STOP] {
+        let stop = format!("stop {signal}");
+        let steps = ["see leading", &stop, "see leading", "type q"];
+        on_a_terminal(&session, &[], &steps).assert_code(0);
+    }
 }
 
 /// A connection breaks, or a window is closed: the drawing is lost.

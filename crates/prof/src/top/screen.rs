@@ -76,6 +76,9 @@ pub(super) fn run(
         } else if action == NextAction::Picture {
             shown.take_picture(watched);
         }
+        if screen.follow_jobs()? && action == NextAction::Nothing {
+            action = NextAction::Draw;
+        }
         let drawn = match action {
             NextAction::Nothing => Ok(()),
             _ => shown.draw(&mut screen, look),

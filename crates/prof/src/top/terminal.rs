@@ -1,9 +1,9 @@
 //! The terminal while we draw on it, and its restoration.
 
 use std::io::{self, Stdout, Write};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
@@ -13,14 +13,35 @@ use ratatui::crossterm::cursor::{Hide, Show};
 use ratatui::crossterm::event::{self, Event};
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use signal_hook::consts::{SIGCONT, SIGTSTP};
 
 /// Owns the terminal until it is dropped, or a thread panics.
 pub(super) struct Screen {
     pub terminal: Terminal<CrosstermBackend<Output>>,
+    jobs: JobControl,
+}
+
+/// Signals that have come: SIGTSTP, as a shell's `kill %1` sends it, and SIGCONT.
+struct JobControl {
+    is_to_stop: Arc<AtomicBool>,
+    has_continued: Arc<AtomicBool>,
+}
+
+impl JobControl {
+    fn watch() -> io::Result<Self> {
+        let [is_to_stop, has_continued] = [SIGTSTP, SIGCONT].map(|signal| {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, Arc::clone(&flag)).map(|_| flag)
+        });
+        Ok(Self {
+            is_to_stop: is_to_stop?,
+            has_continued: has_continued?,
+        })
+    }
 }
 
 /// Ignores errors of writing to a terminal that is gone: [`Keyboard::wait`] reports that. Ratatui
@@ -59,15 +80,44 @@ impl Screen {
                 report(panic);
             }));
         });
+        let jobs = JobControl::watch()?;
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
         // From here on, dropping this restores the terminal.
         let screen = Self {
-            terminal: Terminal::new(CrosstermBackend::new(Output(io::stdout())))?,
+            terminal: blank()?,
+            jobs,
         };
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
         Ok(screen)
     }
+
+    /// Stops prof if it is to stop, and takes over the terminal again when prof continues: meanwhile
+    /// it was another program's. Returns whether everything is to be drawn again.
+    pub(super) fn follow_jobs(&mut self) -> io::Result<bool> {
+        if self.jobs.is_to_stop.swap(false, Ordering::SeqCst) {
+            give_back();
+            // Its handler has replaced the default.
+            signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
+            self.jobs.has_continued.store(true, Ordering::SeqCst);
+        }
+        if !self.jobs.has_continued.swap(false, Ordering::SeqCst) {
+            return Ok(false);
+        }
+        // SIGSTOP leaves no time to give it back; what a shell has set is replaced either way.
+        disable_raw_mode()?;
+        enable_raw_mode()?;
+        TAKEN.store(true, Ordering::SeqCst);
+        self.terminal = blank()?;
+        let everything = Clear(ClearType::All);
+        execute!(io::stdout(), EnterAlternateScreen, everything, Hide)?;
+        Ok(true)
+    }
+}
+
+/// A terminal on which nothing is drawn yet.
+fn blank() -> io::Result<Terminal<CrosstermBackend<Output>>> {
+    Terminal::new(CrosstermBackend::new(Output(io::stdout())))
 }
 
 /// Keys from the keyboard. They are read in a separate thread that nothing waits for: crossterm
