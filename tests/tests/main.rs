@@ -19,6 +19,7 @@ mod dotnet;
 mod downloads;
 mod events;
 mod everyday_programs;
+mod fake_jvms;
 mod filters;
 mod first_five_minutes;
 mod flamegraph;

@@ -137,13 +137,18 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
             }
         }
     };
-    runtimes.finish(&summary, console);
+    // A signal that ends a recording may come twice, as from `timeout`: the second is ignored. One
+    // that comes later ends what prof waits for.
+    let ignore_repeated = || {
+        if summary.stopped_by.is_some() {
+            while signals.next().is_some() {}
+        }
+    };
+    ignore_repeated();
+    runtimes.finish(&summary, &signals, console);
     let verdict = verdict(&summary, &options)?;
     print(console, &summary, &options, &verdict);
-    // A signal that ends a recording may come twice, as from `timeout`: the second is ignored.
-    if summary.stopped_by.is_some() {
-        while signals.next().is_some() {}
-    }
+    ignore_repeated();
     // From here on a signal ends prof as usual: the recording is safe, its verdict printed.
     drop(signals);
     let shown = show(

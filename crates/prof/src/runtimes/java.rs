@@ -6,29 +6,36 @@
 //! requests, prints the stacks of its threads instead, so it must not get the signal.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prof_filemap::Rights;
 use prof_model::Pid;
 use prof_procfs::{Task, descriptor};
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Signal;
 
+use super::deadline::Deadline;
 use super::perf_maps::{PerfMap, file_name, open_tmp};
 
-/// It answers when its threads have reached a safepoint.
+/// It answers when its threads have reached a safepoint. Whatever else answers in its place, and
+/// however slowly: the exchange ends then.
 const TIMEOUT: Duration = Duration::from_secs(5);
-const LONGEST_ANSWER: u64 = 64 << 10;
+const LONGEST_ANSWER: usize = 64 << 10;
 
-/// Makes a process write its perf map, if it is a JVM that has none; `None` if not.
+/// Makes a process write its perf map, if it is a JVM that has none; `None` if not. `all` is the
+/// deadline of the requests to all JVMs.
 ///
 /// # Errors
 ///
-/// It does not write one.
-pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
+/// It does not write one in time, or a signal came (`Interrupted`).
+pub(super) fn request_perf_map(pid: Pid, all: &Deadline<'_>) -> io::Result<Option<PerfMap>> {
     let process = Task::of(pid);
     let is_jvm = process.maps().is_ok_and(|maps| {
         let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
@@ -40,6 +47,7 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
     let Some(inner) = process.status().ok().and_then(|status| status.inner_pid()) else {
         return Ok(None);
     };
+    let deadline = all.at_most(TIMEOUT);
     let held = open_tmp(&process.root())?;
     let directory = descriptor(&held);
     let path = directory.join(file_name(inner));
@@ -49,9 +57,9 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
     let socket = directory.join(format!(".java_pid{inner}"));
     if !is_socket(&socket) {
         let trigger = directory.join(format!(".attach_pid{inner}"));
-        open_socket(&process, pid, &trigger, &socket)?;
+        open_socket(&process, pid, &trigger, &socket, &deadline)?;
     }
-    let answer = send_request(&socket)?;
+    let answer = send_request(&socket, &deadline)?;
     match answer.lines().next() {
         Some("0") if path.exists() => Ok(Some(PerfMap::inside(pid, path, held))),
         _ => {
@@ -62,8 +70,14 @@ pub(super) fn request_perf_map(pid: Pid) -> io::Result<Option<PerfMap>> {
 }
 
 /// Makes it open its socket.
-fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::Result<()> {
-    let refusal = |why: &str| io::Error::new(io::ErrorKind::PermissionDenied, why.to_owned());
+fn open_socket(
+    process: &Task,
+    pid: Pid,
+    trigger: &Path,
+    socket: &Path,
+    deadline: &Deadline<'_>,
+) -> io::Result<()> {
+    let refusal = |why: &str| io::Error::new(ErrorKind::PermissionDenied, why.to_owned());
     let status = process.status().map_err(io::Error::other)?;
     if !status.catches(Signal::QUIT.as_raw()) {
         return Err(refusal("it has just begun"));
@@ -77,32 +91,64 @@ fn open_socket(process: &Task, pid: Pid, trigger: &Path, socket: &Path) -> io::R
     }
     let rights = Rights::of_process(pid)?;
     let _trigger = rights.with(|| Trigger::create(trigger))?;
-    let target = rustix::process::Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    let target = rustix::process::Pid::from_raw(pid).ok_or(ErrorKind::InvalidInput)?;
     rustix::process::kill_process(target, Signal::QUIT)?;
-    let end = Instant::now() + TIMEOUT;
     while !is_socket(socket) {
-        if Instant::now() > end || !process.exists() {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "it does not answer",
-            ));
+        if !process.exists() {
+            return Err(io::Error::other("it has ended"));
         }
-        std::thread::sleep(Duration::from_millis(10));
+        deadline.pause()?;
     }
     Ok(())
 }
 
 /// Sends the request, and returns the answer: a line with a number, which is 0 for success, then
 /// text for users.
-fn send_request(socket: &Path) -> io::Result<String> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+fn send_request(socket: &Path, deadline: &Deadline<'_>) -> io::Result<String> {
+    let mut stream = connect(socket, deadline)?;
     // The protocol's version, the request and its three arguments.
-    stream.write_all(b"1\0jcmd\0Compiler.perfmap\0\0\0")?;
+    let mut request: &[u8] = b"1\0jcmd\0Compiler.perfmap\0\0\0";
+    while !request.is_empty() {
+        deadline.ready(stream.as_fd(), PollFlags::OUT)?;
+        let written = done(stream.write(request))?.unwrap_or(0);
+        request = &request[written..];
+    }
     let mut answer = Vec::new();
-    stream.take(LONGEST_ANSWER).read_to_end(&mut answer)?;
+    let mut part = [0; 4096];
+    while answer.len() < LONGEST_ANSWER {
+        deadline.ready(stream.as_fd(), PollFlags::IN)?;
+        match done(stream.read(&mut part))? {
+            Some(0) => break,
+            read => answer.extend_from_slice(&part[..read.unwrap_or(0)]),
+        }
+    }
     Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// Connects without blocking: a process whose backlog is full accepts nobody.
+fn connect(socket: &Path, deadline: &Deadline<'_>) -> io::Result<UnixStream> {
+    let address = SocketAddrUnix::new(socket)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let kind = SocketType::STREAM;
+    let stream = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)?;
+    loop {
+        match rustix::net::connect(&stream, &address) {
+            Ok(()) => return Ok(stream.into()),
+            // Nothing announces that there is room.
+            Err(Errno::AGAIN | Errno::INTR) => deadline.pause()?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The bytes of a read or write; `None` if none were ready after all.
+fn done(result: io::Result<usize>) -> io::Result<Option<usize>> {
+    match result {
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        result => result.map(Some),
+    }
 }
 
 fn is_socket(path: &Path) -> bool {
@@ -142,7 +188,9 @@ mod tests {
         while !ended() {
             std::thread::yield_now();
         }
-        let requested = request_perf_map(pid);
+        let signals = prof_events::Signals::block().expect("a descriptor");
+        let all = Deadline::after(TIMEOUT, &signals);
+        let requested = request_perf_map(pid, &all);
         assert!(requested.is_ok_and(|map| map.is_none()));
         child.wait().expect("waited for");
     }

@@ -12,6 +12,7 @@
 //! ```
 
 mod commands;
+mod deadline;
 mod environment;
 mod java;
 mod map_names;
@@ -19,17 +20,23 @@ mod notes;
 mod perf_maps;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use prof_console::Console;
 use prof_model::{Pid, counted};
 use prof_procfs::descendants;
-use prof_recorder::{PinnedFiles, Summary, Target};
+use prof_recorder::{PinnedFiles, Signals, Summary, Target};
 
 use crate::symbolization;
+use deadline::Deadline;
 use environment::Settings;
 use notes::Note;
 use perf_maps::{PerfMap, PerfMaps};
+
+/// Any process may pose as a JVM that does not answer, and there may be many.
+const ALL_JVMS: Duration = Duration::from_secs(15);
 
 /// The requests to runtimes.
 #[derive(Debug)]
@@ -87,9 +94,9 @@ impl RuntimeHelp {
 
     /// Requests symbols from the JVMs that were running. Then embeds symbols in the recording that
     /// cannot be found later, also those of files that only the recorder can still open, and
-    /// removes the perf maps that prof caused.
-    pub(crate) fn finish(self, summary: &Summary, console: Console) {
-        let mut maps = self.request_from_jvms(&summary.pinned, console);
+    /// removes the perf maps that prof caused. Signals end the requests.
+    pub(crate) fn finish(self, summary: &Summary, signals: &Signals, console: Console) {
+        let mut maps = self.request_from_jvms(&summary.pinned, signals, console);
         let requested = self.add_written(&mut maps, summary);
         if maps.is_empty() && summary.pinned.is_empty() {
             return;
@@ -168,19 +175,37 @@ impl RuntimeHelp {
     }
 
     /// The perf maps that the JVMs wrote whose names were not read from their memory.
-    fn request_from_jvms(&self, pinned: &PinnedFiles, console: Console) -> Vec<PerfMap> {
+    fn request_from_jvms(
+        &self,
+        pinned: &PinnedFiles,
+        signals: &Signals,
+        console: Console,
+    ) -> Vec<PerfMap> {
         let mut pids = descendants(&self.attached, &BTreeSet::new());
         pids.extend(&self.attached);
+        let deadline = Deadline::after(ALL_JVMS, signals);
         let mut written = Vec::new();
         for pid in pids
             .into_iter()
             .filter(|pid| !pinned.perf_maps.contains_key(pid))
         {
-            match java::request_perf_map(pid) {
+            match java::request_perf_map(pid, &deadline) {
                 Ok(map) => written.extend(map),
-                Err(error) => console.say(format_args!(
-                    "the JVM {pid} did not name the code it compiled: {error}"
-                )),
+                Err(error) => {
+                    console.say(format_args!(
+                        "the JVM {pid} did not name the code it compiled: {error}"
+                    ));
+                    if error.kind() == ErrorKind::Interrupted {
+                        break;
+                    }
+                }
+            }
+            if deadline.has_passed() {
+                console.say(format_args!(
+                    "prof waits {} s for all JVMs together: the others name no code",
+                    ALL_JVMS.as_secs()
+                ));
+                break;
             }
         }
         written
