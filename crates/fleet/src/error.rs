@@ -203,6 +203,17 @@ pub(crate) enum Error {
         /// The file.
         path: String,
     },
+    /// A folder of a bucket with more files than are listed.
+    #[error(
+        "{path} has over {most} files, which prof does not list: `prof data compact` makes few \
+         of them while there are fewer (is AWS_ENDPOINT_URL the store's address?)"
+    )]
+    TooManyFiles {
+        /// The folder.
+        path: String,
+        /// The most files.
+        most: usize,
+    },
     /// More data than one machine should hold.
     #[error(
         "over {most} distinct stacks, recordings or functions, or a gigabyte of names: choose a \

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
-use ureq::http::{HeaderName, HeaderValue, Response, Uri};
+use ureq::http::{HeaderMap, HeaderName, HeaderValue, Response, Uri};
 use ureq::{Agent, Body};
 use url::Url;
 
@@ -166,7 +166,7 @@ impl Client {
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
         let kind = response.headers().get("content-type").cloned();
         let message = match response.status() {
-            status if status.is_redirection() => redirect(&response),
+            status if status.is_redirection() => redirect(response.headers()),
             status if status.is_success() => {
                 let body = read(response).map_err(unreachable)?;
                 match page(kind.as_ref(), &body) {
@@ -216,8 +216,8 @@ pub(crate) fn is_base(url: &str) -> bool {
 }
 
 /// Where a response redirects to, for people.
-pub(crate) fn redirect<B>(response: &Response<B>) -> String {
-    let location = response.headers().get("location");
+pub(crate) fn redirect(headers: &HeaderMap) -> String {
+    let location = headers.get("location");
     let location = location.and_then(|location| location.to_str().ok());
     match location {
         Some(location) => format!("it redirects to {location}, which prof does not follow"),

@@ -1,9 +1,10 @@
 //! A bucket of an object store that speaks S3.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt;
+use futures_util::{Stream, TryStreamExt};
 use object_store::aws::{AmazonS3, S3ConditionalPut};
 use object_store::path::Path;
 use object_store::{
@@ -12,7 +13,9 @@ use object_store::{
 use tokio::runtime::{Builder, Runtime};
 
 use super::http::{Connector, NoCredentials};
+use super::limits::Limits;
 use super::{Entry, settings};
+use crate::dataset::MOST_BYTES;
 use crate::error::{Error, has_cause};
 
 /// A bucket, or a path in it.
@@ -23,7 +26,11 @@ pub(crate) struct Bucket {
     prefix: String,
     /// Requests wait in it: there is one at a time.
     runtime: Runtime,
+    limits: Arc<Limits>,
 }
+
+/// The most files that are listed, which take about a gigabyte.
+const MOST_FILES: usize = 4 << 20;
 
 impl Bucket {
     /// The bucket at `bucket/prefix`; `None` if that is none. Settings come from the environment
@@ -36,10 +43,11 @@ impl Bucket {
         if !is_name || !bucket.bytes().all(is_plain) || Path::parse(prefix).is_err() {
             return Ok(None);
         }
+        let limits = Arc::new(Limits::new(Limits::PATIENCE));
         let store = settings::from_environment()?
             .with_bucket_name(bucket)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            .with_http_connector(Connector)
+            .with_http_connector(Connector(Arc::clone(&limits)))
             .with_retry(retries())
             .build()
             .map_err(|source| store_failed(address, source))?;
@@ -52,6 +60,7 @@ impl Bucket {
                 path: address.into(),
                 source,
             })?,
+            limits,
         }))
     }
 
@@ -66,6 +75,7 @@ impl Bucket {
 
     pub(super) fn put_new(&self, path: &str, bytes: Bytes) -> Result<bool, Error> {
         let to = self.path(path)?;
+        self.limits.begin(Limits::MOST_ANSWER);
         let options = PutOptions::from(PutMode::Create);
         let put = self.store.put_opts(&to, PutPayload::from(bytes), options);
         match self.runtime.block_on(put) {
@@ -91,9 +101,14 @@ impl Bucket {
             0 => 0,
             length => length + 1,
         };
-        let list = async { self.store.list(Some(&prefix)).try_collect::<Vec<_>>().await };
+        self.limits.begin(Limits::MOST_ANSWER);
+        let list = first(MOST_FILES, self.store.list(Some(&prefix)));
         let found = self.runtime.block_on(list);
         let found = found.map_err(|error| self.failed(folder, error))?;
+        let found = found.ok_or_else(|| Error::TooManyFiles {
+            path: folder.to_owned(),
+            most: MOST_FILES,
+        })?;
         let entry = |object: object_store::ObjectMeta| {
             let path = object.location.as_ref().get(skipped..)?.to_owned();
             Some(Entry {
@@ -107,6 +122,7 @@ impl Bucket {
 
     pub(super) fn get(&self, path: &str) -> Result<Option<Bytes>, Error> {
         let from = self.path(path)?;
+        self.limits.begin(MOST_BYTES);
         let get = async { self.store.get(&from).await?.bytes().await };
         match self.runtime.block_on(get) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -117,6 +133,7 @@ impl Bucket {
 
     pub(super) fn delete(&self, path: &str) -> Result<(), Error> {
         let at = self.path(path)?;
+        self.limits.begin(Limits::MOST_ANSWER);
         match self.runtime.block_on(self.store.delete(&at)) {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed(path, error)),
@@ -133,6 +150,22 @@ impl Bucket {
             store_failed(path, source)
         }
     }
+}
+
+/// All items of a stream; `None` if there are more than that.
+async fn first<T, E>(
+    most: usize,
+    stream: impl Stream<Item = Result<T, E>>,
+) -> Result<Option<Vec<T>>, E> {
+    let mut stream = std::pin::pin!(stream);
+    let mut found = Vec::new();
+    while let Some(item) = stream.try_next().await? {
+        if found.len() == most {
+            return Ok(None);
+        }
+        found.push(item);
+    }
+    Ok(Some(found))
 }
 
 /// Waits longer and longer, and tries nothing more after half a minute: scripts should not hang.
@@ -152,5 +185,23 @@ fn store_failed(path: &str, source: object_store::Error) -> Error {
     Error::Store {
         path: path.to_owned(),
         source: Box::new(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+
+    use super::*;
+
+    #[test]
+    fn a_list_without_end_ends() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        let endless = stream::repeat_with(|| Ok::<_, Infallible>(0));
+        assert_eq!(runtime.block_on(first(1000, endless)), Ok(None));
+        let whole = stream::iter([1, 2].map(Ok::<_, Infallible>));
+        assert_eq!(runtime.block_on(first(2, whole)), Ok(Some(vec![1, 2])));
     }
 }

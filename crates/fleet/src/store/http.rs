@@ -3,10 +3,9 @@
 //! It waits for each response: nothing else would run meanwhile, and an asynchronous client would
 //! add another TLS library.
 
-use std::io::Read;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use object_store::ClientOptions;
@@ -14,19 +13,23 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
 };
-use ureq::{Agent, Body};
+use ureq::Agent;
 
+use super::exchange::{Failed, exchange};
+use super::limits::Limits;
+use crate::dataset::MOST_BYTES;
 use crate::http::{page, redirect};
 
 /// Makes clients.
 #[derive(Debug)]
-pub(super) struct Connector;
+pub(super) struct Connector(pub(super) Arc<Limits>);
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         const CONNECT: Duration = Duration::from_secs(10);
-        const ANSWER: Duration = Duration::from_secs(30);
-        const BODY: Duration = Duration::from_secs(120);
+        // The limits end an exchange that is slow in all steps, these a thread that waits for one.
+        const ANSWER: Duration = Limits::PATIENCE;
+        const BODY: Duration = Duration::from_secs(MOST_BYTES / Limits::SLOWEST);
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             // The page that a login redirects to is a success without a store.
@@ -38,12 +41,16 @@ impl HttpConnector for Connector {
             .timeout_recv_body(Some(BODY))
             .build()
             .new_agent();
-        Ok(HttpClient::new(Client(agent)))
+        let limits = Arc::clone(&self.0);
+        Ok(HttpClient::new(Client { agent, limits }))
     }
 }
 
 #[derive(Debug)]
-struct Client(Agent);
+struct Client {
+    agent: Agent,
+    limits: Arc<Limits>,
+}
 
 /// Of requests to a machine of EC2 for its credentials.
 const MACHINE_HEADERS: [&str; 2] = [
@@ -66,7 +73,7 @@ impl HttpService for Client {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let request = http::Request::from_parts(parts, &body[..]);
+        let request = http::Request::from_parts(parts, body);
         let query = request.uri().query().unwrap_or_default();
         let lists = query.contains("list-type=2");
         // Other requests, as those for credentials, are answered with texts.
@@ -75,23 +82,27 @@ impl HttpService for Client {
         let asks_machine = asks_machine.contains(&true);
         // Where it is not EC2's, nobody answers: trying again would only take time.
         let no_credentials = || HttpError::new(HttpErrorKind::Unknown, NoCredentials);
-        let response = self.0.run(request).map_err(|error| match asks_machine {
-            true => no_credentials(),
-            false => failed(error),
+        let answer = exchange(&self.agent, request, &self.limits);
+        let (parts, body) = answer.map_err(|error| match error {
+            Failed::Request(_) if asks_machine => no_credentials(),
+            Failed::Request(error) => failed(error),
+            Failed::Answer(error) => error,
         })?;
-        if asks_machine && response.status() == StatusCode::NOT_FOUND {
+        if asks_machine && parts.status == StatusCode::NOT_FOUND {
             return Err(no_credentials());
         }
-        if response.status().is_redirection() && response.headers().contains_key("location") {
-            let message = format!("{}: {}", response.status().as_u16(), redirect(&response));
+        if parts.status.is_redirection() && parts.headers.contains_key("location") {
+            let message = format!("{}: {}", parts.status.as_u16(), redirect(&parts.headers));
             return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));
         }
-        let (parts, body) = response.into_parts();
-        let body = whole(body)?;
         // object_store takes a page for a list of nothing.
         if lists && parts.status.is_success() && !is_list(&body) {
             let message = "the request for a list with none".to_owned();
             return Err(HttpError::new(HttpErrorKind::Unknown, NoStore(message)));
+        }
+        if lists {
+            let next = self.limits.next_page();
+            next.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         }
         let kind = parts.headers.get("content-type");
         if stores
@@ -111,13 +122,6 @@ fn is_list(body: &[u8]) -> bool {
     body.windows(LIST.len()).any(|window| window == LIST)
 }
 
-fn whole(body: Body) -> Result<Bytes, HttpError> {
-    let mut bytes = Vec::new();
-    let read = body.into_reader().read_to_end(&mut bytes);
-    read.map_err(|error| HttpError::new(HttpErrorKind::Interrupted, error))?;
-    Ok(bytes.into())
-}
-
 /// Which errors are retried.
 fn failed(error: ureq::Error) -> HttpError {
     let kind = match &error {
@@ -130,4 +134,106 @@ fn failed(error: ureq::Error) -> HttpError {
         _ => HttpErrorKind::Request,
     };
     HttpError::new(kind, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
+    use std::thread;
+
+    use object_store::client::HttpRequestBody;
+
+    use super::*;
+
+    /// A server that answers one request.
+    fn server(answer: impl FnOnce(TcpStream) + Send + 'static) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            // The request is short.
+            let read = stream.read(&mut [0; 4096]);
+            assert!(read.is_ok_and(|count| count > 0));
+            answer(stream);
+        });
+        address
+    }
+
+    /// The length of the answer, or why there is none.
+    fn answer(address: SocketAddr, patience: Duration) -> Result<u64, String> {
+        let limits = Arc::new(Limits::new(patience));
+        let agent = Agent::config_builder().build().new_agent();
+        let client = Client { agent, limits };
+        let url = format!("http://{address}/a");
+        let request = http::Request::get(url).body(HttpRequestBody::empty());
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let answer = async {
+            let response = client.call(request.expect("a request")).await;
+            let response = response.map_err(|error| format!("{error:?}"))?;
+            let body = response.into_body().bytes().await;
+            Ok(body.expect("a whole body").len() as u64)
+        };
+        runtime.expect("a runtime").block_on(answer)
+    }
+
+    const LONG: Duration = Duration::from_secs(3600);
+    const SHORT: Duration = Duration::from_millis(300);
+    /// Without a length, the body ends with the connection.
+    const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+
+    fn send(mut stream: &TcpStream, bytes: &[u8]) -> bool {
+        stream.write_all(bytes).is_ok()
+    }
+
+    #[test]
+    fn whole_answers_are_read() {
+        let length = Limits::MOST_ANSWER;
+        let address = server(move |stream| {
+            send(&stream, HEAD);
+            send(&stream, &vec![0; length as usize]);
+        });
+        assert_eq!(answer(address, LONG), Ok(length));
+    }
+
+    #[test]
+    fn an_answer_without_end_is_given_up() {
+        let address = server(|stream| {
+            send(&stream, HEAD);
+            while send(&stream, &[0; 4096]) {}
+        });
+        let error = answer(address, LONG).expect_err("given up");
+        assert!(
+            error.contains("it answers with over") || error.contains("Bytes"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn bytes_that_drip_do_not_extend_the_wait() {
+        // In the body, and in the head.
+        for head in [HEAD, b"HTTP/1.1 200 OK\r\na: "] {
+            let address = server(move |stream| {
+                send(&stream, head);
+                while send(&stream, b"a") {
+                    thread::sleep(Duration::from_millis(10));
+                }
+            });
+            let error = answer(address, SHORT).expect_err("given up");
+            assert!(error.contains("Time"), "{error}");
+        }
+    }
+
+    #[test]
+    fn silence_ends_an_exchange() {
+        let (hold, held) = std::sync::mpsc::channel::<()>();
+        let address = server(move |stream| {
+            send(&stream, HEAD);
+            // Until the test has ended.
+            let _ = held.recv();
+        });
+        let error = answer(address, SHORT).expect_err("given up");
+        assert!(error.contains("Time"), "{error}");
+        drop(hold);
+    }
 }

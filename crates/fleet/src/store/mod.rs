@@ -5,7 +5,9 @@
 
 mod bucket;
 mod directory;
+mod exchange;
 mod http;
+mod limits;
 mod settings;
 
 use std::time::{Duration, SystemTime};

@@ -1,6 +1,7 @@
 //! `prof push` to a bucket, as moto's server plays one.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -137,6 +138,26 @@ fn a_login_page_is_no_bucket() {
         &["query"],
         &page,
         "it answers the request for a list with none",
+    );
+}
+
+#[test]
+fn an_answer_without_end_is_no_list() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+        while stream.write_all(&[b'a'; 4096]).is_ok() {}
+    });
+    let mut query = fleet();
+    query.args(["query", "s3://profiles"]).envs(CREDENTIALS);
+    let output = query.env("AWS_ENDPOINT_URL", endpoint).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors(&output).contains("it answers with over 8388608 bytes"),
+        "{}",
+        errors(&output)
     );
 }
 
