@@ -197,8 +197,8 @@ pub(crate) enum Error {
         /// The cause.
         cause: parquet::errors::ParquetError,
     },
-    /// A file that went away while the data set was read.
-    #[error("{path} was removed meanwhile, perhaps by `prof data compact`: try again")]
+    /// A file that went away, or became another one, while the data set was read.
+    #[error("{path} was removed or replaced meanwhile, perhaps by `prof data compact`: try again")]
     Changed {
         /// The file.
         path: String,
@@ -213,6 +213,12 @@ pub(crate) enum Error {
         path: String,
         /// The most files.
         most: usize,
+    },
+    /// A file that has two paths in the data set.
+    #[error("{paths}: remove one of them; its folder is not compacted")]
+    Alias {
+        /// Both, as a sentence.
+        paths: String,
     },
     /// More data than one machine should hold.
     #[error(

@@ -94,6 +94,13 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
              remove it"
         )?;
     }
+    for alias in &health.aliases {
+        writeln!(
+            out,
+            "{alias}: prof counts it once, other engines may count it twice: remove {}",
+            alias.path
+        )?;
+    }
     for path in &health.doubled {
         writeln!(
             out,
@@ -112,7 +119,8 @@ fn write(health: &Health, out: &mut dyn Write) -> std::io::Result<()> {
     for path in &health.incomplete {
         writeln!(
             out,
-            "{path} is of a recording that was not pushed completely: push it again"
+            "{path} is of a recording that was not pushed completely: push it again (or remove \
+             the file, if it is a copy from another host)"
         )?;
     }
     for run in &health.mismatches {

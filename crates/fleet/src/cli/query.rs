@@ -203,6 +203,9 @@ fn compare(
 /// The profile of a selection, and the sums that it is made of.
 fn answer(store: &Store, selection: &Selection) -> Result<(SymbolizedProfile, Found)> {
     let found = scan(store, selection)?;
+    for alias in &found.aliases {
+        say(&format!("{alias}: it counts once, as the latter"));
+    }
     if found.sums.is_empty() {
         bail!(
             "no samples to show: the data set is empty, or --since, --until, --service, --host and \

@@ -5,10 +5,8 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 
 use crate::error::Error;
+pub(crate) use crate::store::MOST_BYTES;
 use crate::store::{Entry, Store};
-
-/// The most bytes of a file that is read or written.
-pub(crate) const MOST_BYTES: u64 = 512 << 20;
 
 /// The bytes of a listed file; `None` if it was removed.
 ///

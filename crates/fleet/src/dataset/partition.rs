@@ -47,7 +47,8 @@ impl Partition {
         format!("{table}/date={date}/service={service}/{host}")
     }
 
-    /// The partition of a file; `None` if it is none of a table's.
+    /// The partition of a file; `None` if it is none of a table's. A partition is one folder:
+    /// another way to write its names is none.
     pub(crate) fn of(path: &str) -> Option<Self> {
         let mut partition = Self {
             date: String::new(),
@@ -58,7 +59,9 @@ impl Partition {
         if !name.ends_with(".parquet") {
             return None;
         }
-        for folder in folders.split('/').skip(1) {
+        let mut folders = folders.split('/');
+        let table = folders.next()?;
+        for folder in folders {
             let (key, value) = folder.split_once('=')?;
             let value = unescaped(value);
             match key {
@@ -68,7 +71,10 @@ impl Partition {
                 _ => return None,
             }
         }
-        (!partition.date.is_empty()).then_some(partition)
+        let tables = [Table::Runs, Table::Samples, Table::Stacks];
+        let table = tables.into_iter().find(|it| it.name() == table)?;
+        let is_own = path.strip_suffix(name) == Some(&*partition.folder(table));
+        (is_own && !partition.date.is_empty()).then_some(partition)
     }
 }
 
@@ -167,6 +173,11 @@ mod tests {
             "samples/x.parquet",
             "samples/date=1/x.parquet#1",
             "samples/date=1/y/x.parquet",
+            "samples/date=1/service=a/x.parquet",
+            "stacks/date=1/service=a/host=b/x.parquet",
+            "samples/date=1/service=a/host=b/host=c/x.parquet",
+            "samples/date=1/service=%61/host=b/x.parquet",
+            "other/date=1/service=a/host=b/x.parquet",
         ] {
             assert_eq!(Partition::of(other), None, "{other}");
         }

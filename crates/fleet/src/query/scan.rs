@@ -14,7 +14,7 @@ use super::Selection;
 use crate::dataset::{Partition, end_name, read_bounded, table_prefix};
 use crate::error::Error;
 use crate::run::RunId;
-use crate::store::Store;
+use crate::store::{Alias, Store};
 use crate::table::{Groups, StackHash, Sums, Table, Texts};
 
 /// An event, as rows name it.
@@ -39,6 +39,8 @@ pub(crate) struct Counts {
 /// The sums of a query's samples.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
+    /// Further paths of the selection's files, which count once.
+    pub(crate) aliases: Vec<Alias>,
     /// Events, those with the most samples first.
     pub(crate) events: Vec<EventName>,
     /// The weight by event and stack.
@@ -70,11 +72,15 @@ pub(super) const MOST_TEXT: usize = 1 << 30;
 /// # Errors
 /// The store cannot be reached, a file is damaged, or there are too many stacks for one machine.
 pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error> {
-    let mut found = Found::default();
+    let listed = store.find(&table_prefix(Table::Samples))?;
+    let mut found = Found {
+        aliases: listed.aliases,
+        ..Found::default()
+    };
+    found.aliases.retain(|alias| is_selected(alias, selection));
     let mut texts = Texts::default();
     let mut at: Option<Partition> = None;
-    let entries = store.list(&table_prefix(Table::Samples))?;
-    for (number, entry) in entries.into_iter().enumerate() {
+    for (number, entry) in listed.entries.into_iter().enumerate() {
         let partition = Partition::of(&entry.path);
         let Some(partition) = partition.filter(|partition| selection.has(partition)) else {
             continue;
@@ -100,6 +106,15 @@ pub(crate) fn scan(store: &Store, selection: &Selection) -> Result<Found, Error>
     }
     found.sort_events();
     Ok(found)
+}
+
+/// Whether a path may be one of the selection's partitions.
+fn is_selected(alias: &Alias, selection: &Selection) -> bool {
+    let partition = match alias.is_folder {
+        true => Partition::of(&format!("{}/a.parquet", alias.path)),
+        false => Partition::of(&alias.path),
+    };
+    partition.is_none_or(|partition| selection.has(&partition))
 }
 
 impl Found {

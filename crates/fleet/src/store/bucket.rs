@@ -14,8 +14,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::http::{Connector, NoCredentials};
 use super::limits::Limits;
-use super::{Entry, settings};
-use crate::dataset::MOST_BYTES;
+use super::{Entry, MOST_BYTES, settings};
 use crate::error::{Error, has_cause};
 
 /// A bucket, or a path in it.
@@ -115,6 +114,7 @@ impl Bucket {
                 path,
                 size: object.size,
                 written: object.last_modified.into(),
+                file: None,
             })
         };
         Ok(found.into_iter().filter_map(entry).collect())

@@ -15,9 +15,9 @@ use object_store::client::{
 };
 use ureq::Agent;
 
+use super::MOST_BYTES;
 use super::exchange::{Failed, exchange};
 use super::limits::Limits;
-use crate::dataset::MOST_BYTES;
 use crate::http::{page, redirect};
 
 /// Makes clients.

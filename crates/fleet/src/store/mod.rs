@@ -10,6 +10,9 @@ mod http;
 mod limits;
 mod settings;
 
+use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
@@ -18,6 +21,12 @@ use crate::error::Error;
 
 use bucket::Bucket;
 use directory::Directory;
+
+#[cfg(test)]
+pub(crate) use directory::kills;
+
+/// The most bytes of a file that is read or written.
+pub(crate) const MOST_BYTES: u64 = 512 << 20;
 
 /// A place for files.
 #[derive(Debug)]
@@ -37,6 +46,54 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     /// When it was written, by the store's clock.
     pub(crate) written: SystemTime,
+    /// In a directory: which file has this path.
+    pub(crate) file: Option<FileId>,
+}
+
+/// A file or folder of this machine, whatever its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+        }
+    }
+}
+
+/// Another path of a file or folder, by a link or a mount.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Alias {
+    /// This path.
+    pub(crate) path: String,
+    /// The path that counts.
+    pub(crate) of: String,
+    /// Whether it is a folder.
+    pub(crate) is_folder: bool,
+}
+
+impl fmt::Display for Alias {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.is_folder {
+            true => "folder",
+            false => "file",
+        };
+        write!(f, "{} is the same {kind} as {}", self.path, self.of)
+    }
+}
+
+/// The files below a folder.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// Each file once.
+    pub(crate) entries: Vec<Entry>,
+    /// Further paths of files and folders. A bucket has none.
+    pub(crate) aliases: Vec<Alias>,
 }
 
 impl Entry {
@@ -104,17 +161,28 @@ impl Store {
         }
     }
 
-    /// All files below a folder, in the order of their paths.
+    /// All files below a folder, each once, in the order of their paths.
     ///
     /// # Errors
     /// The store cannot be reached.
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<Entry>, Error> {
-        let mut entries = match self {
-            Self::Directory(directory) => directory.list(folder)?,
-            Self::Bucket(bucket) => bucket.list(folder)?,
+        Ok(self.find(folder)?.entries)
+    }
+
+    /// All files below a folder, in the order of their paths, and further paths of some.
+    ///
+    /// # Errors
+    /// The store cannot be reached.
+    pub(crate) fn find(&self, folder: &str) -> Result<Found, Error> {
+        let mut found = match self {
+            Self::Directory(directory) => directory.find(folder)?,
+            Self::Bucket(bucket) => Found {
+                entries: bucket.list(folder)?,
+                aliases: Vec::new(),
+            },
         };
-        entries.sort_unstable();
-        Ok(entries)
+        found.entries.sort_unstable();
+        Ok(found)
     }
 
     /// The files below a folder that killed processes have not completed. A bucket has none.
@@ -139,14 +207,14 @@ impl Store {
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a listed file, if it is there.
     ///
     /// # Errors
-    /// The store cannot be reached.
-    pub(crate) fn delete(&self, path: &str) -> Result<(), Error> {
+    /// The store cannot be reached, or the path is that of another file by now.
+    pub(crate) fn delete(&self, entry: &Entry) -> Result<(), Error> {
         match self {
-            Self::Directory(directory) => directory.delete(path),
-            Self::Bucket(bucket) => bucket.delete(path),
+            Self::Directory(directory) => directory.delete(entry),
+            Self::Bucket(bucket) => bucket.delete(&entry.path),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::{partitions, unfinished};
 use crate::dataset::{Partition, read_bounded, table_prefix};
 use crate::error::{Error, reason};
 use crate::run::RunId;
-use crate::store::{Entry, Store};
+use crate::store::{Alias, Entry, Store};
 use crate::table::{Groups, StackHash, Table, Texts};
 
 /// A push has ended after so long, and the next attempt of `prof collect` as well.
@@ -26,6 +26,8 @@ pub(crate) struct Health {
     pub(crate) without_stack: u64,
     /// Files in folders that are no partitions. Other engines read them.
     pub(crate) strays: Vec<String>,
+    /// Further paths of files and folders, which other engines read as well.
+    pub(crate) aliases: Vec<Alias>,
     /// Stacks that no samples of their day and service have.
     pub(crate) unused_stacks: u64,
     /// Files of samples of runs that were not pushed to their end.
@@ -88,7 +90,9 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
     let day_of = |partition: &Partition| (partition.date.clone(), partition.service.clone());
     // Samples of a run are there before its row is: what is pushed meanwhile is not missing.
     let mut known = Runs::default();
-    for (partition, files) in partitions(store, Table::Runs)? {
+    let (runs, aliases) = partitions(store, Table::Runs)?;
+    health.aliases.extend(aliases);
+    for (partition, files) in runs {
         for entry in &files {
             let rows = health.read(store, Table::Runs, entry, run_rows)?;
             for (run, samples) in rows.into_iter().flatten() {
@@ -97,7 +101,9 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         }
         health.scattered += usize::from(files.len() > 1);
     }
-    for (partition, files) in partitions(store, Table::Samples)? {
+    let (samples, aliases) = partitions(store, Table::Samples)?;
+    health.aliases.extend(aliases);
+    for (partition, files) in samples {
         let mut small = 0;
         let mut owners: HashSet<RunId> = HashSet::new();
         let day = days.entry(day_of(&partition)).or_default();
@@ -112,7 +118,8 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
             if runs.keys().any(|run| owners.contains(run)) {
                 health.doubled.push(entry.path.clone());
             }
-            if runs.keys().any(|run| !known.files.contains_key(run)) {
+            let has_row = |run: &RunId| known.expected.contains_key(&owner(*run, &partition));
+            if !runs.keys().all(has_row) {
                 match entry.is_older(LONGEST_PUSH) {
                     true => health.incomplete.push(entry.path.clone()),
                     false => health.being_pushed += 1,
@@ -127,7 +134,9 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
         }
         health.scattered += usize::from(small > 1);
     }
-    for (partition, files) in partitions(store, Table::Stacks)? {
+    let (stacks, aliases) = partitions(store, Table::Stacks)?;
+    health.aliases.extend(aliases);
+    for (partition, files) in stacks {
         health.scattered += usize::from(files.len() > 1);
         let day = days.entry(day_of(&partition)).or_default();
         for entry in &files {
@@ -151,14 +160,12 @@ pub(crate) fn check(store: &Store) -> Result<Health, Error> {
 /// The paths of files that are in no partition of their table, except those that engines skip.
 fn strays(store: &Store) -> Result<Vec<String>, Error> {
     let mut strays = Vec::new();
-    for (table, folders) in [(Table::Runs, 4), (Table::Samples, 4), (Table::Stacks, 3)] {
+    for table in [Table::Runs, Table::Samples, Table::Stacks] {
         let entries = store.list(&table_prefix(table))?;
         let paths = entries.into_iter().map(|entry| entry.path);
         strays.extend(paths.filter(|path| {
-            let is_in_partition =
-                Partition::of(path).is_some() && path.matches('/').count() == folders;
             let name = path.rsplit('/').next().unwrap_or_default();
-            !is_in_partition && !name.starts_with(['.', '_'])
+            Partition::of(path).is_none() && !name.starts_with(['.', '_'])
         }));
     }
     Ok(strays)
@@ -219,6 +226,7 @@ impl Health {
             || !self.doubled.is_empty()
             || !self.incomplete.is_empty()
             || !self.strays.is_empty()
+            || !self.aliases.is_empty()
             || !self.repeated.is_empty()
             || !self.mismatches.is_empty()
             || self.without_stack > 0

@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
+use parquet::errors::ParquetError;
 use rustc_hash::FxHashMap;
 
-use super::{complete_runs, partitions, unfinished};
+use super::{CompleteRuns, partitions, unfinished};
 use crate::dataset::{MOST_BYTES, Partition, read_bounded};
 use crate::error::Error;
 use crate::run::RunId;
-use crate::store::{Entry, Store};
+use crate::store::{Alias, Entry, Store};
 use crate::table::{
     Groups, RunRow, SampleRow, StackHash, StacksFile, Table, Texts, runs_file, samples_file,
 };
@@ -40,28 +41,35 @@ pub(super) fn is_full(file: &Groups) -> bool {
 /// Makes few files of the many that a partition has: of samples, full ones and at most one other;
 /// of stacks and of runs, one.
 ///
-/// The new file is there before the old ones go. Wherever this ends, the next one finishes it: of
-/// samples that are in two files of a partition, a run's count once.
+/// The new file is there before the old ones go, and only files go that were just read. Wherever
+/// this ends, the next one finishes it: of samples that are in two files of a partition, a run's
+/// count once. A partition with a file that has another path stays as it is: what goes here would
+/// remain there.
 ///
 /// # Errors
 /// The store cannot be reached.
 pub(crate) fn compact(store: &Store) -> Result<Compacted, Error> {
     let mut done = Compacted::default();
-    let complete = complete_runs(store)?;
-    for (partition, files) in partitions(store, Table::Samples)? {
-        let merged = done.merge(store, &partition).samples(&complete, files);
-        done.note(merged)?;
-    }
-    for (partition, files) in partitions(store, Table::Stacks)? {
-        let merged = done.merge(store, &partition).stacks(&files);
-        done.note(merged)?;
-    }
-    for (partition, files) in partitions(store, Table::Runs)? {
-        let merged = done.merge(store, &partition).runs(&files);
-        done.note(merged)?;
+    let complete = CompleteRuns::read(store)?;
+    for table in [Table::Samples, Table::Stacks, Table::Runs] {
+        let (partitions, aliases) = partitions(store, table)?;
+        for (partition, files) in partitions {
+            let merge = done.merge(store, &partition);
+            let merged = match alias_of(&files, &aliases) {
+                Some(alias) => Err(Error::Alias {
+                    paths: alias.to_string(),
+                }),
+                None => match table {
+                    Table::Samples => merge.samples(&complete, files),
+                    Table::Stacks => merge.stacks(&files),
+                    Table::Runs => merge.runs(&files),
+                },
+            };
+            done.note(merged)?;
+        }
     }
     for entry in unfinished(store)? {
-        store.delete(&entry.path)?;
+        store.delete(&entry)?;
         done.unfinished += 1;
     }
     Ok(done)
@@ -80,7 +88,12 @@ impl Compacted {
     /// reason to leave others so.
     fn note(&mut self, merged: Result<(), Error>) -> Result<(), Error> {
         match merged {
-            Err(error @ (Error::Table { .. } | Error::Changed { .. } | Error::TooLarge { .. })) => {
+            Err(
+                error @ (Error::Table { .. }
+                | Error::Changed { .. }
+                | Error::Alias { .. }
+                | Error::TooLarge { .. }),
+            ) => {
                 self.failed.push(error);
                 Ok(())
             }
@@ -108,7 +121,7 @@ struct Batch {
 
 impl Merge<'_> {
     /// Merges the samples of the runs that were pushed completely.
-    fn samples(mut self, complete: &HashSet<String>, mut files: Vec<Entry>) -> Result<(), Error> {
+    fn samples(mut self, complete: &CompleteRuns, mut files: Vec<Entry>) -> Result<(), Error> {
         // Full files first: what they have need not be read as a whole.
         files.sort_by_key(|entry| Reverse(entry.size));
         let mut known: HashSet<RunId> = HashSet::new();
@@ -118,7 +131,7 @@ impl Merge<'_> {
             let damaged = |source| Error::table(&entry.path, source);
             let runs = file.all_run_ids().map_err(damaged)?;
             // Of a run that is still being pushed, or was not pushed completely.
-            if !runs.iter().all(|run| complete.contains(&run.to_string())) {
+            if !(runs.iter()).all(|run| complete.has(*run, self.partition)) {
                 continue;
             }
             let repeats = !runs.is_disjoint(&known);
@@ -207,7 +220,11 @@ impl Merge<'_> {
             if bytes.len() as u64 > MOST_BYTES {
                 return Err(Error::TooLarge { path });
             }
-            self.store.put_new(&path, bytes)?;
+            let is_new = self.store.put_new(&path, bytes.clone())?;
+            if !is_new && self.store.get(&path)?.is_none_or(|there| there != bytes) {
+                let cause = "it has other bytes than its name says";
+                return Err(Error::table(&path, ParquetError::General(cause.into())));
+            }
             self.done.after += 1;
             kept = Some(path);
         }
@@ -215,8 +232,17 @@ impl Merge<'_> {
         let mut old = old
             .iter()
             .filter(|entry| kept.as_ref() != Some(&entry.path));
-        old.try_for_each(|entry| self.store.delete(&entry.path))
+        old.try_for_each(|entry| self.store.delete(entry))
     }
+}
+
+/// Another path of one of these files, if there is one.
+fn alias_of<'a>(files: &[Entry], aliases: &'a [Alias]) -> Option<&'a Alias> {
+    let is_file = |alias: &&Alias| files.iter().any(|entry| entry.path == alias.of);
+    aliases
+        .iter()
+        .filter(|alias| !alias.is_folder)
+        .find(is_file)
 }
 
 fn groups(store: &Store, table: Table, entry: &Entry) -> Result<Groups, Error> {
@@ -311,7 +337,10 @@ mod tests {
 
         /// Compacts; returns how many files became how many.
         fn compact(&self) -> (usize, usize) {
-            let complete = (1..=5).map(|run| RunId([run; 16]).to_string()).collect();
+            let mut complete = CompleteRuns::default();
+            for run in 1..=5 {
+                complete.add(RunId([run; 16]).to_string(), &self.partition);
+            }
             let mut done = Compacted::default();
             let merge = done.merge(&self.store, &self.partition);
             merge.samples(&complete, self.files()).expect("merged");

@@ -667,6 +667,70 @@ fn a_partition_may_be_a_link_to_another_disk() {
 }
 
 #[test]
+fn links_in_a_data_set_are_named_and_nothing_is_lost() {
+    if !tools(&["gcc"]) {
+        return;
+    }
+    let session = Session::new();
+    let both = [session.record("first"), session.record("second")];
+    session.all_pushed(&both, "a");
+    let once = sum(&weights(&both[0]), &weights(&both[1]));
+    // A host under another name, and a link that leads back.
+    for table in ["samples", "runs"] {
+        let host = session.files(table)[0].parent().unwrap().to_owned();
+        symlink("host=a", host.with_file_name("host=b")).unwrap();
+        symlink(".", host.with_file_name("host=loop")).unwrap();
+    }
+    assert_eq!(session.query(&[]), once);
+    let closing = session.closing(&[]);
+    assert!(
+        closing.contains("host=b is the same folder as "),
+        "{closing}"
+    );
+    let (status, text) = session.data("check");
+    assert_eq!(status, Some(3), "{text}");
+    for name in ["host=b", "host=loop"] {
+        assert_eq!(
+            text.matches(&format!("{name} is the same folder as "))
+                .count(),
+            2,
+            "{text}"
+        );
+    }
+    assert!(!text.contains("repairs that"), "{text}");
+    let (status, text) = session.data("compact");
+    assert_eq!(status, Some(0), "{text}");
+    assert_eq!(session.query(&[]), once);
+    // What is pushed through a link would count as that of another host.
+    let third = session.record("third");
+    let output = session
+        .push(std::slice::from_ref(&third), "b")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        errors(&output).contains("its folder is a link to "),
+        "{}",
+        errors(&output)
+    );
+    // A hard link to a file keeps its partition from being compacted: one name would remain.
+    session.pushed(&third, "a");
+    for table in ["samples", "runs"] {
+        let mut folders = fs::read_dir(session.data.join(table)).unwrap();
+        let day = folders.next().unwrap().unwrap().path();
+        fs::remove_file(day.join("service=shop/host=loop")).unwrap();
+    }
+    let file = session.files("samples").remove(0);
+    fs::hard_link(&file, file.with_file_name("other.parquet")).unwrap();
+    let all = sum(&once, &weights(&third));
+    assert_eq!(session.query(&[]), all);
+    let (status, text) = session.data("compact");
+    assert_eq!(status, Some(1), "{text}");
+    assert!(text.contains("is the same file as "), "{text}");
+    assert_eq!(session.query(&[]), all);
+}
+
+#[test]
 fn a_recording_of_two_hosts_counts_on_each_and_is_reported() {
     if !tools(&["gcc"]) {
         return;
