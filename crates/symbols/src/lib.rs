@@ -9,6 +9,7 @@
 //!   Query ─▶ symbolizer    the file that ran, and those with its symbols    files/, debuginfod/
 //!                          its lines and inlined functions                  dwarf/
 //!                          or else its symbols and unwind tables            table/
+//!                          or, of a Go program, those of Go's runtime       go/
 //!                          the kernel's symbols; code made at run time      kernel/, jit/
 //!                          symbols that the recording carries               embedded/
 //!                          names as people write them                       demangling/
@@ -50,6 +51,7 @@
 
 mod ambiguous_paths;
 mod arena;
+mod bytes;
 mod code;
 mod debuginfod;
 mod demangling;
@@ -59,6 +61,7 @@ mod embedded;
 mod files;
 mod found;
 mod function_code;
+mod go;
 mod image;
 mod jit;
 mod kernel;

@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use crate::demangling::SharedNames;
 use crate::dwarf::{Dwarf, DwarfContext, Sections, SplitFiles};
 use crate::files::SymbolFiles;
+use crate::go::GoTable;
 use crate::image::Image;
 use crate::options::{Demangle, SymbolOptions};
 use crate::query::{Detail, Resolved, SymbolFrame};
@@ -58,8 +59,10 @@ pub(crate) fn resolve_by(
     let sections = with_dwarf.map(Sections::read);
     let sup = with_dwarf.and(images.sup.as_ref()).map(Sections::read);
     let split = SplitFiles::new(files.path(), images.package.as_ref());
+    let go = GoTable::of(&images.main).filter(|_| options.inlines);
     let lookup = |units| Lookup {
         table: &table,
+        go: go.as_ref(),
         dwarf: sections
             .as_ref()
             .map(|sections| Dwarf::new(sections, sup.as_ref(), &split, units)),
@@ -75,7 +78,7 @@ pub(crate) fn resolve_by(
     let parts = parts.or_else(|OtherUnit| lookup(None).parts(&addresses, options.demangle, &done));
     let parts = parts.unwrap_or_default();
     let mut resolved = joined(parts, files.path_of_names());
-    if sections.is_none() {
+    if sections.is_none() && go.is_none() {
         let places = asked.iter().zip(&addresses);
         let extents = places.map(|(&asked, &address)| {
             let address = address?;
@@ -111,6 +114,7 @@ pub(crate) fn resolve_by(
 /// Everything that names addresses of one file.
 struct Lookup<'a> {
     table: &'a SymbolTable<'a>,
+    go: Option<&'a GoTable<'a>>,
     dwarf: Option<Dwarf<'a>>,
 }
 
@@ -177,6 +181,17 @@ impl Lookup<'_> {
                 // A damaged unit: what it said so far is not to be trusted.
                 Err(_) => frames.truncate(start),
             }
+        }
+        let by_go = self.go.map(|go| go.frames(address)).unwrap_or_default();
+        if !by_go.is_empty() {
+            let text = String::from_utf8_lossy;
+            frames.extend(by_go.into_iter().map(|frame| SymbolFrame {
+                function: names.function(frame.function),
+                file: frame.file.map(|file| names.file(&text(file))),
+                line: frame.line,
+                inlined: frame.inlined,
+            }));
+            return Ok(());
         }
         if let Some(name) = symbol {
             frames.push(SymbolFrame {

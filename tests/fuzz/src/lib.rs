@@ -46,6 +46,7 @@ targets! {
     recordings::recording,
     runtimes::ruby,
     symbols::symbols_elf,
+    symbols::symbols_go,
     symbols::symbols_jit,
     symbols::symbols_names,
     tables::tables,

@@ -33,10 +33,20 @@ fn addresses(bytes: &[u8]) -> Vec<u64> {
 
 /// Any bytes as an ELF file with DWARF: fewer names.
 pub fn symbols_elf(bytes: &[u8]) {
+    names_in_elf(bytes, 61);
+}
+
+/// Any bytes as a small Go program, with the tables of Go's runtime.
+pub fn symbols_go(bytes: &[u8]) {
+    names_in_elf(bytes, 31);
+}
+
+/// The names of places that are so many bytes apart.
+fn names_in_elf(bytes: &[u8], step: usize) {
     let directory = directory();
     let file = directory.path().join("file");
     std::fs::write(&file, bytes).expect("a file");
-    let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(61).take(200).collect();
+    let offsets: Vec<u64> = (0..bytes.len() as u64).step_by(step).take(200).collect();
     let module = Module::from_path(&file);
     let symbolizer = Symbolizer::new(SymbolOptions {
         debug_dirs: Vec::new(),

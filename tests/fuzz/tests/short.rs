@@ -140,6 +140,7 @@ short! {
     recording
     ruby
     symbols_elf
+    symbols_go
     symbols_jit
     symbols_names
     tables

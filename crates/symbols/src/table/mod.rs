@@ -1,4 +1,4 @@
-//! Functions by address, from ELF symbol tables, and from those of .NET's libraries.
+//! Functions by address, from ELF symbol tables, and from those of .NET's libraries and of Go.
 //!
 //! ```text
 //!   sized      ├── outer ──────────────┤     ├─ f ─┤      a sized function covers its bytes;
@@ -11,6 +11,7 @@
 //! first.
 
 pub(crate) mod fde;
+mod go;
 mod neighbours;
 mod plt;
 mod ready_to_run;
@@ -58,6 +59,7 @@ impl<'data> SymbolTable<'data> {
             functions(image, &near)
                 .chain(plt::stubs(image, addresses))
                 .chain(ready_to_run::methods(image, addresses))
+                .chain(go::functions(image, addresses))
         };
         Self::new(images.flat_map(of_image).collect())
     }

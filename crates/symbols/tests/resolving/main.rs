@@ -5,6 +5,7 @@ mod compare;
 mod damaged;
 mod debuginfod;
 mod embedded;
+mod go;
 mod honest;
 mod jit;
 mod kernel;

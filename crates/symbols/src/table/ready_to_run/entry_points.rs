@@ -1,7 +1,7 @@
 //! The tables of entry points: which runtime function a method begins with.
 
-use super::bytes::Cursor;
 use super::signature::{MethodToken, method};
+use crate::bytes::Cursor;
 
 /// The number of a runtime function, and the method that begins with it, if the file names it.
 type EntryPoint = (u32, Option<MethodToken>);

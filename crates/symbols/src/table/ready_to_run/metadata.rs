@@ -1,7 +1,7 @@
 //! The names of types and methods: ECMA-335, II.22 and II.24.
 
-use super::bytes::Bytes;
 use super::signature::{MethodToken, Owner};
+use crate::bytes::Bytes;
 
 /// The metadata of a file.
 pub(super) struct Metadata<'data> {

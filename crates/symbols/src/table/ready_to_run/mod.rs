@@ -12,7 +12,6 @@
 //! exceptions. Source: dotnet/runtime, docs/design/coreclr/botr/readytorun-format.md; ECMA-335,
 //! II.22 to II.25.
 
-mod bytes;
 mod entry_points;
 mod metadata;
 mod signature;
@@ -23,9 +22,9 @@ use object::pe::{IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64, Machine};
 use object::read::pe::{ImageNtHeaders, PeFile64};
 use object::{LittleEndian, Object};
 
+use crate::bytes::{Bytes, Cursor};
 use crate::image::Image;
 use crate::table::symbol::Symbol;
-use bytes::{Bytes, Cursor};
 use metadata::Metadata;
 use signature::MethodToken;
 

@@ -1,6 +1,6 @@
 //! The signatures of instances of generic methods.
 
-use super::bytes::Cursor;
+use crate::bytes::Cursor;
 
 /// The method of a signature, as the metadata numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,8 +123,8 @@ fn read_type(signature: &mut Cursor<'_>, deepest: u32) -> Option<Option<u32>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bytes::Bytes;
     use super::*;
+    use crate::bytes::Bytes;
 
     #[track_caller]
     fn check(bytes: &[u8], expected: Option<Option<MethodToken>>) {

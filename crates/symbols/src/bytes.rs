@@ -2,37 +2,37 @@
 
 /// Bytes of a file.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes<'data>(pub(super) &'data [u8]);
+pub(crate) struct Bytes<'data>(pub(super) &'data [u8]);
 
 impl<'data> Bytes<'data> {
-    pub(super) fn u8(self, at: usize) -> Option<u8> {
+    pub(crate) fn u8(self, at: usize) -> Option<u8> {
         self.0.get(at).copied()
     }
 
-    pub(super) fn u16(self, at: usize) -> Option<u16> {
+    pub(crate) fn u16(self, at: usize) -> Option<u16> {
         Some(u16::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
     }
 
-    pub(super) fn u32(self, at: usize) -> Option<u32> {
+    pub(crate) fn u32(self, at: usize) -> Option<u32> {
         Some(u32::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
     }
 
-    pub(super) fn u64(self, at: usize) -> Option<u64> {
+    pub(crate) fn u64(self, at: usize) -> Option<u64> {
         Some(u64::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
     }
 
     /// These bytes from `at` on.
-    pub(super) fn from(self, at: usize) -> Option<Self> {
+    pub(crate) fn from(self, at: usize) -> Option<Self> {
         self.0.get(at..).map(Self)
     }
 
     /// The first bytes, at most so many.
-    pub(super) fn up_to(self, length: usize) -> Self {
+    pub(crate) fn up_to(self, length: usize) -> Self {
         Self(self.0.get(..length).unwrap_or(self.0))
     }
 
     /// A number of two or four bytes.
-    pub(super) fn index(self, at: usize, is_wide: bool) -> Option<u32> {
+    pub(crate) fn index(self, at: usize, is_wide: bool) -> Option<u32> {
         match is_wide {
             true => self.u32(at),
             false => self.u16(at).map(u32::from),
@@ -40,7 +40,7 @@ impl<'data> Bytes<'data> {
     }
 
     /// The text up to the next zero.
-    pub(super) fn text(self, at: usize) -> Option<&'data [u8]> {
+    pub(crate) fn text(self, at: usize) -> Option<&'data [u8]> {
         let text = self.0.get(at..)?;
         text.get(..text.iter().position(|&byte| byte == 0)?)
     }
@@ -48,20 +48,20 @@ impl<'data> Bytes<'data> {
 
 /// Reads one number after the other.
 #[derive(Clone, Copy)]
-pub(super) struct Cursor<'data> {
-    pub(super) bytes: Bytes<'data>,
-    pub(super) at: usize,
+pub(crate) struct Cursor<'data> {
+    pub(crate) bytes: Bytes<'data>,
+    pub(crate) at: usize,
 }
 
 impl Cursor<'_> {
-    pub(super) fn byte(&mut self) -> Option<u8> {
+    pub(crate) fn byte(&mut self) -> Option<u8> {
         let byte = self.bytes.u8(self.at)?;
         self.at += 1;
         Some(byte)
     }
 
     /// A number as metadata encodes it, in one, two or four bytes: ECMA-335, II.23.2.
-    pub(super) fn compressed(&mut self) -> Option<u32> {
+    pub(crate) fn compressed(&mut self) -> Option<u32> {
         let mut value = u32::from(self.byte()?);
         let more = match value {
             0x00..0x80 => return Some(value),
@@ -76,12 +76,12 @@ impl Cursor<'_> {
     }
 
     /// A number as ReadyToRun tables encode it: the low bits of the first byte tell the length.
-    pub(super) fn unsigned(&mut self) -> Option<u32> {
+    pub(crate) fn unsigned(&mut self) -> Option<u32> {
         self.encoded().map(|(value, _)| value)
     }
 
     /// As [`unsigned`](Self::unsigned), with a sign.
-    pub(super) fn signed(&mut self) -> Option<i32> {
+    pub(crate) fn signed(&mut self) -> Option<i32> {
         let (value, bits) = self.encoded()?;
         let unused = 32 - bits;
         Some((value << unused).cast_signed() >> unused)
