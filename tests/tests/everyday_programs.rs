@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use prof_tests::{Need, Program, Recorded, Session, Stacks, USER_CODE, needs};
+use prof_tests::{Need, Program, Recorded, Session, Stacks, USER_CODE, copy_executable, needs};
 
 /// Real programs hold assembly and code without tables; a little may end early, with its reason.
 const WHOLE: f64 = 0.995;
@@ -176,16 +176,30 @@ fn go_that_calls_the_c_library() {
     assert!(started > 0.05 && lost == 0.0, "{started} {lost}:\n{faults}");
 }
 
-/// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI.
+/// A copy of an ELF program without section headers.
+fn without_sections(session: &Session, from: &Path, to: &Path) {
+    let mut bytes = std::fs::read(from).unwrap();
+    // `e_shoff`, `e_shnum` and `e_shstrndx`
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    copy_executable(&session.write("bytes", &bytes), to);
+}
+
+/// Go moves to other stacks to allocate and to collect garbage. Stripped, it has no CFI, and its
+/// functions have their names by Go's own tables.
 #[test]
 fn go() {
     if !needs(&[Need::Tool("go")]) {
         return;
     }
     let session = Session::new();
-    for (name, flags) in [("plain", ""), ("stripped", "-s -w")] {
+    for name in ["plain", "stripped", "bare"] {
         let binary = session.path(name);
-        build_go(&binary, "goroutines.go", &["-ldflags", flags], &[]);
+        match name {
+            "plain" => build_go(&binary, "goroutines.go", &[], &[]),
+            "stripped" => build_go(&binary, "goroutines.go", &["-ldflags", "-s -w"], &[]),
+            _ => without_sections(&session, &session.path("stripped"), &binary),
+        }
         // Stopped threads are in system calls, too, and at the begin of signal handlers.
         let stopped = session.record(&["--sampler", "ptrace"], &[&binary]);
         // Other stacks than the current one are read while the program goes on.
@@ -196,16 +210,17 @@ fn go() {
         assert_whole(&stopped, 94.0 - late * 100.0);
         let recorded = session.record(&["-e", "cpu-clock:u"], &[&binary]);
         assert_whole(&recorded, 99.0);
-        if name == "stripped" {
+        if name != "plain" {
             // New stacks and new heap are touched first in the code that asks for them: one fault
             // in a thousand.
             let faults = session.record(&["-e", "page-faults", "-c", "1"], &[&binary]);
             let advice = faults.report(&["--limit", "1"]);
             let go = advice.stdout.contains("build it without -ldflags=-s or -w");
             assert!(go && !advice.stdout.contains("-fasynchronous"), "{advice}");
-            continue;
         }
         let stacks = recorded.physical_stacks();
+        let worked = stacks.share(|frames| frames.iter().any(|frame| frame == "main.work"));
+        assert!(worked > 0.3, "{worked}:\n{stacks}");
         let entries = ["goexit", "mcall", "rt0_go", "mstart", "clone"];
         let entered = stacks.share(|frames| entries.iter().any(|entry| frames[0].contains(entry)));
         assert!(entered > 0.99, "{entered}:\n{stacks}");

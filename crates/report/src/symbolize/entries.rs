@@ -105,12 +105,14 @@ fn is_entry(name: &str) -> bool {
         "runtime.goexit",
         "runtime.rt0_go",
         "runtime.clone",
+        "runtime.mstart",
     ];
     let starts = [
         "clone",
         "__clone",
         "__libc_start",
         "erts_beamasm:normal_exit/0",
+        "_rt0_",
     ];
     exact.contains(&name) || starts.iter().any(|start| name.starts_with(start))
 }
@@ -132,6 +134,8 @@ mod tests {
             "erts_beamasm:normal_exit/0",
             "runtime.goexit",
             "runtime.goexit.abi0",
+            "runtime.mstart.abi0",
+            "_rt0_amd64_linux",
         ] {
             check(name, true);
         }

@@ -27,6 +27,8 @@ pub(crate) struct Headers {
     /// PT_NOTE segments.
     pub(crate) notes: Vec<Segment>,
     pub(crate) sections: Vec<Section>,
+    /// Whether there are any section headers, also of other sections.
+    pub(crate) has_sections: bool,
 }
 
 /// A program header: which bytes of the file are mapped where.
@@ -68,8 +70,12 @@ pub(crate) enum SectionName {
     Dynstr,
     Symtab,
     Strtab,
-    /// Every Go program has it, stripped or not.
+    /// The tables of Go's runtime.
+    GoTables,
+    /// Facts about how a Go program was built.
     GoBuildInfo,
+    /// The note with Go's own build id.
+    GoBuildId,
 }
 
 impl SectionName {
@@ -85,7 +91,9 @@ impl SectionName {
             b".dynstr" => Self::Dynstr,
             b".symtab" => Self::Symtab,
             b".strtab" => Self::Strtab,
+            b".gopclntab" | b".data.rel.ro.gopclntab" => Self::GoTables,
             b".go.buildinfo" => Self::GoBuildInfo,
+            b".note.go.buildid" => Self::GoBuildId,
             _ => return None,
         })
     }
@@ -111,6 +119,7 @@ impl Headers {
         };
         headers.read_segments(source, header)?;
         headers.sections = read_sections(source, header).unwrap_or_default();
+        headers.has_sections = header.e_shnum.get(LE) > 0;
         Ok(headers)
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod files;
 pub(crate) mod store;
 
 mod elf;
+mod go;
 mod greenlets;
 mod load;
 mod source;
@@ -98,7 +99,7 @@ impl ModuleTables {
                 true => greenlets::starts(&source, &headers),
                 false => Vec::new(),
             },
-            is_go: headers.section(SectionName::GoBuildInfo).is_some(),
+            is_go: go::is_program(&source, &headers),
             segments: headers.segments,
             source,
         })
