@@ -46,7 +46,7 @@ impl Compiler {
 /// A program of tests/programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Program {
-    /// The files to compile, in tests/programs.
+    /// The files to compile, in tests/programs or folders below.
     pub sources: &'static [&'static str],
     /// Their compiler.
     pub compiler: Compiler,
@@ -116,6 +116,7 @@ impl Program {
     /// The name that it runs by: that of its first source.
     pub fn name(&self) -> &'static str {
         let file = self.sources[0];
+        let file = file.rsplit('/').next().unwrap_or(file);
         file.split('.').next().unwrap_or(file)
     }
 
@@ -170,10 +171,7 @@ fn folder() -> PathBuf {
 fn sources_hash() -> u64 {
     static HASH: OnceLock<u64> = OnceLock::new();
     *HASH.get_or_init(|| {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let mut files = files_below(&folder());
         files.sort();
         let mut hasher = DefaultHasher::new();
         for file in files {
@@ -181,4 +179,17 @@ fn sources_hash() -> u64 {
         }
         hasher.finish()
     })
+}
+
+/// All files in a folder and in those below.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let below = entries.flat_map(|entry| {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files_below(&path),
+            false => vec![path],
+        }
+    });
+    below.collect()
 }

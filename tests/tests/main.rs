@@ -27,6 +27,7 @@ mod foreign_recordings;
 mod formats_in;
 mod generate;
 mod guide;
+mod hostile_programs;
 mod inlined_functions;
 mod javascript;
 mod main_thread_ended;

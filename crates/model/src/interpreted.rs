@@ -65,6 +65,16 @@ impl InterpretedFunction {
     /// The name that replaces unknown functions.
     const MISSING: &str = "?";
 
+    /// A placeholder for functions whose names are left out, because their process has too many.
+    pub fn left_out(language: InterpretedLanguage) -> Self {
+        Self {
+            language,
+            name: Self::MISSING.into(),
+            file: "the process has too many names".into(),
+            first_line: 0,
+        }
+    }
+
     /// A placeholder for frames that are unknown for this reason.
     pub fn missing(language: InterpretedLanguage, reason: MissingFrames) -> Self {
         Self {
@@ -142,6 +152,8 @@ pub enum MissingFrames {
     Inconsistent,
     /// More frames than a sample can hold.
     TooDeep,
+    /// More functions that were not seen before than are read for one sample.
+    TooManyNew,
     /// The memory layout of this version of the interpreter is unknown.
     UnknownVersion,
 }
@@ -161,6 +173,7 @@ impl MissingFrames {
             Self::NoThread => "the interpreter does not know the thread",
             Self::Inconsistent => "the interpreter's memory was inconsistent",
             Self::TooDeep => "more frames than a sample can hold",
+            Self::TooManyNew => "more new functions than prof reads for one sample",
             Self::UnknownVersion => match language {
                 InterpretedLanguage::Python => "prof reads CPython 3.8 to 3.14 only",
                 InterpretedLanguage::Php => {

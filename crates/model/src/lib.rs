@@ -5,9 +5,11 @@
 
 mod address;
 mod ambiguous_thread;
+mod budget;
 mod coverage;
 mod fallback;
 mod interpreted;
+mod left_out;
 mod missing;
 mod module;
 pub mod perf_registers;
@@ -26,9 +28,11 @@ mod waits;
 
 pub use address::{AbsoluteAddress, ElfAddress, FileOffset, FrameAddress};
 pub use ambiguous_thread::AmbiguousThread;
+pub use budget::{Account, Budget, Charge};
 pub use coverage::Coverage;
 pub use fallback::{Fallback, RefusedPart};
 pub use interpreted::{InterpretedFunction, InterpretedLanguage, InterpretedStacks, MissingFrames};
+pub use left_out::LeftOut;
 pub use missing::{MissingCounts, MissingMemory};
 pub use module::{BuildId, FileIdentity, Module, ModuleId, ModuleKind, Modules, short_file_name};
 pub use probes::{ProbedPrograms, UnreachedProgram};

@@ -8,6 +8,7 @@ use crate::ambiguous_thread::AmbiguousThread;
 use crate::coverage::Coverage;
 use crate::fallback::Fallback;
 use crate::interpreted::{InterpretedLanguage, InterpretedStacks};
+use crate::left_out::LeftOut;
 use crate::missing::{MissingCounts, MissingMemory};
 use crate::probes::ProbedPrograms;
 use crate::settings::RecordingSettings;
@@ -57,6 +58,9 @@ pub struct Quality {
     /// Stacks that evaluate Ruby code.
     #[serde(skip_serializing_if = "InterpretedStacks::are_none")]
     pub ruby: InterpretedStacks,
+    /// Names and files that were left out.
+    #[serde(skip_serializing_if = "LeftOut::is_nothing")]
+    pub left_out: LeftOut,
     /// Lost samples and stack bytes.
     pub losses: Losses,
     /// Substitutes for what was requested.
@@ -245,6 +249,7 @@ impl Quality {
         self.python.add(&other.python);
         self.php.add(&other.php);
         self.ruby.add(&other.ruby);
+        self.left_out.add(&other.left_out);
         self.losses.add(&other.losses);
         self.java |= other.java;
         if let Some(waits) = &other.waits {

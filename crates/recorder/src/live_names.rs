@@ -20,6 +20,8 @@ struct LiveMap {
 impl LiveNames {
     /// Maps are written this often, in nanoseconds.
     const INTERVAL: u64 = 500_000_000;
+    /// The most bytes of all maps; then those that were written longest ago are dropped.
+    const BYTES: usize = 128 << 20;
 
     /// The perf map of a process: lines of `START SIZE NAME`; `None` if nothing was read from its
     /// memory.
@@ -42,5 +44,12 @@ impl LiveNames {
             written_at: now,
         };
         maps.insert(pid, map);
+        while maps.values().map(|map| map.text.len()).sum::<usize>() > Self::BYTES {
+            let oldest = maps.iter().min_by_key(|(_, map)| map.written_at);
+            let Some(pid) = oldest.map(|(&pid, _)| pid) else {
+                return;
+            };
+            maps.remove(&pid);
+        }
     }
 }

@@ -68,6 +68,14 @@ pub struct ResourceLimits {
     /// quarter for samples that wait; the tables of the module that was read last stay, however
     /// large.
     pub memory: usize,
+    /// Bytes of memory for the names and tables of interpreters and run-time code.
+    pub names: usize,
+}
+
+impl ResourceLimits {
+    /// The memory for names in recordings without limits: half of it suffices for 500,000 functions
+    /// of a process.
+    pub const USUAL_NAMES: usize = 256 << 20;
 }
 
 /// How the recording is written.

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread;
+use std::time::Instant;
 
 use prof_events::{
     HeldCommand, Launcher, Opened, OpenedEvent, Request, Signals, Threads, Toggling, Weight,
 };
-use prof_model::{Pid, UnseenProcesses};
+use prof_model::{Budget, Pid, UnseenProcesses};
 use prof_perfdata::{Attr, EventDescription, RecordFormat, WriteError};
 
 use crate::coverage::CoverageTracker;
@@ -18,7 +19,7 @@ use crate::lifecycle::Running;
 use crate::lifecycle::launch::{self, Starting};
 use crate::live::readings::LiveReadings;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
-use crate::options::{Delay, Options, Schedule, Target};
+use crate::options::{Delay, Options, ResourceLimits, Schedule, Target};
 use crate::output::file::is_stdout;
 use crate::output::output_files::OutputFiles;
 use crate::queue::record_queue::RecordQueue;
@@ -27,6 +28,7 @@ use crate::reader::{Outcome, Reader, ReaderInput};
 use crate::session::duplicates::Duplicates;
 use crate::session::events::SessionEvents;
 use crate::session::finish::Finished;
+use crate::session::read_budget::ReadBudget;
 use crate::session::unwind::ChainBuilder;
 use crate::session::{Session, SessionInput, Trackers};
 use crate::settings::settings;
@@ -192,6 +194,9 @@ fn session(
         probes: ProbeCoverage::new(opened),
         hotplug: Hotplug::new(&opened.cpus, &options.target),
     };
+    let names = options.limits.map(|limits| limits.names);
+    let budget = Budget::new(names.unwrap_or(ResourceLimits::USUAL_NAMES));
+    let reading = ReadBudget::new(Instant::now());
     Ok(Session::new(SessionInput {
         events,
         output,
@@ -203,7 +208,11 @@ fn session(
                 .streaming
                 .as_ref()
                 .map(|it| it.names.clone()),
+            &budget,
+            reading.clone(),
         ),
+        budget,
+        reading,
         live,
     })
     .stored(&options.storage))

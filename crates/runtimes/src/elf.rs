@@ -5,9 +5,21 @@ use std::fs;
 use std::ops::Range;
 
 use object::read::elf::{ElfFile, FileHeader, SectionHeader, Sym, SymbolTable};
-use object::{Architecture, File, Object, ObjectSection, ObjectSegment, ReadCache, ReadRef};
+use object::{
+    Architecture, Endianness, File, FileKind, Object, ObjectSection, ObjectSegment, ReadCache,
+    ReadRef, elf,
+};
 
 type Bytes<'d> = &'d ReadCache<fs::File>;
+
+/// Why a file is no runtime that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadError {
+    /// It contains none.
+    None,
+    /// Its tables are larger than may be read.
+    TooLarge,
+}
 
 /// An ELF file.
 pub(crate) struct Elf<'d> {
@@ -20,6 +32,25 @@ impl<'d> Elf<'d> {
     const SIZE: u64 = 1 << 29;
     /// Bytes of a symbol's name; the rest is cut.
     const NAME: usize = 64;
+
+    /// Bytes at an address that are read, at most.
+    const BYTES: u64 = 1 << 20;
+
+    /// Parses the headers, of a file whose tables take no more than `most` bytes; also returns how
+    /// many they take.
+    pub(crate) fn parse_within(bytes: Bytes<'d>, most: u64) -> Result<(Self, u64), ReadError> {
+        let size = match FileKind::parse(bytes) {
+            Ok(FileKind::Elf64) => size_of_tables::<elf::FileHeader64<Endianness>>(bytes),
+            Ok(FileKind::Elf32) => size_of_tables::<elf::FileHeader32<Endianness>>(bytes),
+            _ => None,
+        };
+        let size = size.ok_or(ReadError::None)?;
+        if size > most {
+            return Err(ReadError::TooLarge);
+        }
+        let elf = Self::parse(bytes).ok_or(ReadError::None)?;
+        Ok((elf, size))
+    }
 
     /// Parses the headers, of a file that is not too large.
     pub(crate) fn parse(bytes: Bytes<'d>) -> Option<Self> {
@@ -51,7 +82,8 @@ impl<'d> Elf<'d> {
         let (offset, length) = segments_of(&self.file).find_map(|(start, length, address)| {
             let at = range.start.checked_sub(address).filter(|&at| at < length)?;
             let wanted = range.end.saturating_sub(range.start);
-            Some((start.checked_add(at)?, wanted.min(length - at)))
+            let length = wanted.min(length - at).min(Self::BYTES);
+            Some((start.checked_add(at)?, length))
         })?;
         self.bytes.read_bytes_at(offset, length).ok()
     }
@@ -61,6 +93,33 @@ impl<'d> Elf<'d> {
         let section = self.file.section_by_name(name)?;
         Some((section.address(), section.data().ok()?))
     }
+}
+
+/// The bytes of the tables of a file that may be read.
+fn size_of_tables<E: FileHeader<Endian = Endianness>>(bytes: Bytes<'_>) -> Option<u64> {
+    /// Programs have some dozens; with more, even the headers are large.
+    const HEADERS: u32 = 1 << 12;
+    /// The sections besides tables of symbols.
+    const READ: [&[u8]; 4] = [b".eh_frame", b".eh_frame_hdr", b".rodata", b".text"];
+    let header = E::parse(bytes).ok()?;
+    let endian = header.endian().ok()?;
+    let counts = [header.shnum(endian, bytes), header.phnum(endian, bytes)];
+    if counts
+        .iter()
+        .any(|count| count.is_ok_and(|count| count > HEADERS))
+    {
+        return Some(u64::MAX);
+    }
+    let sections = header.sections(endian, bytes).ok()?;
+    let sizes = sections.iter().filter_map(|section| {
+        let is_read = match section.sh_type(endian) {
+            elf::SHT_SYMTAB | elf::SHT_DYNSYM | elf::SHT_STRTAB => true,
+            elf::SHT_NOBITS => false,
+            _ => (sections.section_name(endian, section)).is_ok_and(|it| READ.contains(&it)),
+        };
+        is_read.then(|| section.sh_size(endian).into())
+    });
+    Some(sizes.fold(0, u64::saturating_add))
 }
 
 /// File offset, length and address of the segments of a file.

@@ -33,6 +33,11 @@ const JUMPS: usize = 1 << 10;
 /// The most bytes of a part's CFI program.
 const PROGRAM: usize = 1 << 20;
 
+/// Whether this symbol is another part of a function, which has a few.
+pub(crate) fn is_new_part(parts: &[Range<u64>], symbol: &Range<u64>) -> bool {
+    !symbol.is_empty() && parts.len() < PARTS && !parts.contains(symbol)
+}
+
 /// The parts of a function, including those without a symbol. Only for x86-64.
 pub(crate) fn with_unnamed(elf: &Elf<'_>, named: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let mut parts = named;

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::ops::Range;
 
 use object::ReadCache;
+use prof_model::Account;
 
-use crate::elf::{self, Elf, Segments};
+use crate::elf::{self, Elf, ReadError, Segments};
 use crate::evaluation::EvaluationLoop;
 use crate::native::{InterpreterThread, NativeStack};
 use crate::stack::{InterpretedStack, Unknown};
@@ -55,6 +56,17 @@ pub struct InterpreterCache {
     ruby: ruby::Functions,
 }
 
+impl InterpreterCache {
+    /// That of a process with this account.
+    pub fn new(account: &Account) -> Self {
+        Self {
+            python: python::Cache::new(account),
+            php: php::Functions::new(account),
+            ruby: ruby::Functions::new(account),
+        }
+    }
+}
+
 impl Library {
     /// Whether a file of this name may contain one.
     pub fn is_named(name: &str) -> bool {
@@ -63,13 +75,22 @@ impl Library {
             || ruby::Library::is_named(name)
     }
 
-    /// Reads the symbol tables of `file`; `None` if it contains no interpreter.
-    pub fn read(file: File) -> Option<Self> {
+    /// Reads the tables of `file`, at most so many bytes, and returns how many they have.
+    ///
+    /// # Errors
+    ///
+    /// It contains no interpreter, or its tables are larger.
+    pub fn read(file: File, most: u64) -> Result<(Self, u64), ReadError> {
         let cache = ReadCache::new(file);
-        let elf = Elf::parse(&cache)?;
-        let python = python::Library::read(&elf).map(|(it, code)| (Contents::Python(it), code));
-        let php = || php::Library::read(&elf).map(|(it, code)| (Contents::Php(it), code));
-        let ruby = || ruby::Library::read(&elf).map(|(it, code)| (Contents::Ruby(it), code));
+        let (elf, bytes) = Elf::parse_within(&cache, most)?;
+        let library = Self::of(&elf).ok_or(ReadError::None)?;
+        Ok((library, bytes))
+    }
+
+    fn of(elf: &Elf<'_>) -> Option<Self> {
+        let python = python::Library::read(elf).map(|(it, code)| (Contents::Python(it), code));
+        let php = || php::Library::read(elf).map(|(it, code)| (Contents::Php(it), code));
+        let ruby = || ruby::Library::read(elf).map(|(it, code)| (Contents::Ruby(it), code));
         let (contents, evaluation) = python.or_else(php).or_else(ruby)?;
         Some(Self {
             contents,

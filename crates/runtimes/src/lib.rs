@@ -2,9 +2,11 @@
 //!
 //! All of this memory is foreign: it may change while it is read, and a process may fake it. So
 //! each walk has limits on time and memory, checks the types of the objects that it reads, and
-//! yields a whole stack or the reason why there is none.
+//! yields a whole stack or the reason why there is none. What is remembered of a process is charged
+//! to its [`Account`](prof_model::Account).
 #![forbid(unsafe_code)]
 
+mod bounded_map;
 mod elf;
 mod evaluation;
 mod function_parts;
@@ -23,6 +25,7 @@ mod synthetic;
 mod testing;
 pub mod v8;
 
+pub use elf::ReadError;
 pub use interpreter::{Interpreter, InterpreterCache, Language, Library};
 pub use memory::Memory;
 pub use native::{InterpreterThread, NativeStack};

@@ -41,6 +41,8 @@ pub struct InterpretedStack {
     pub frameless_loop: Option<usize>,
     /// The addresses of the innermost function's instructions.
     pub instructions: Range<u64>,
+    /// The memory of the functions that were unknown before this stack, in bytes.
+    pub new_bytes: usize,
 }
 
 /// One activation of the evaluation loop.
@@ -63,6 +65,8 @@ pub enum Unknown {
     Inconsistent,
     /// More frames than are read.
     TooDeep,
+    /// More functions that were unknown before than are read for a stack.
+    TooManyNew,
 }
 
 impl InterpretedStack {

@@ -56,5 +56,5 @@ pub use memory::stack::OVERLAP;
 pub use memory::target::{
     FrameWords, JitCode, JitFrames, Memory, NoMemory, StackDump, Target, UserState,
 };
-pub use module::files::{LocalFiles, ModuleFiles};
+pub use module::files::{LocalFiles, ModuleFiles, TablesRead};
 pub use unwinder::{FRAME_LIMIT, Unwinder};

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use prof_model::{Account, Budget};
 use prof_runtimes::hotspot::HotSpot;
 use prof_runtimes::v8::{CodePlace, FileCode, FrameWords, V8};
 use prof_runtimes::{
@@ -28,6 +29,21 @@ impl Memory for Image<'_> {
             (rest, start) = (later, 0);
         }
         buffer.len()
+    }
+}
+
+/// Lets `run` keep things of a process in little memory, which it has to itself or shares; checks
+/// that it keeps no more, and gives all of it back.
+fn within_budget(run: impl Fn(&Account)) {
+    const BYTES: usize = 4096;
+    for others_use in [0, BYTES / 4 * 3] {
+        let budget = Budget::new(BYTES);
+        let mut others = budget.account(1).for_names();
+        while others.add(1) && budget.used() < others_use {}
+        run(&budget.account(2));
+        assert!(budget.used() <= BYTES);
+        drop(others);
+        assert_eq!(budget.used(), 0, "all is given back");
     }
 }
 
@@ -58,14 +74,16 @@ pub fn python(bytes: &[u8]) {
     };
     let python = python::Interpreter::new(version, BASE, &mut memory);
     let interpreter = Interpreter::new(Language::Python(python), Vec::new());
-    let mut cache = InterpreterCache::default();
-    // The image says of which thread it is, somewhere.
-    for is_main in [true, false] {
-        let thread = InterpreterThread { tid: 77, is_main };
-        if let Ok(stack) = interpreter.stack(&mut memory, thread, &native, &mut cache) {
-            check_activations(&stack);
+    within_budget(|account| {
+        let mut cache = InterpreterCache::new(account);
+        // The image says of which thread it is, somewhere.
+        for is_main in [true, false] {
+            let thread = InterpreterThread { tid: 77, is_main };
+            if let Ok(stack) = interpreter.stack(&mut Image(image), thread, &native, &mut cache) {
+                check_activations(&stack);
+            }
         }
-    }
+    });
 }
 
 /// Any bytes as the memory of PHP 8.2, and as the stack of its thread.
@@ -100,12 +118,14 @@ fn read_twice(bytes: &[u8], language: Language) {
         tid: 77,
         is_main: true,
     };
-    let mut cache = InterpreterCache::default();
-    for _ in 0..2 {
-        if let Ok(stack) = interpreter.stack(&mut Image(bytes), thread, &native, &mut cache) {
-            check_activations(&stack);
+    within_budget(|account| {
+        let mut cache = InterpreterCache::new(account);
+        for _ in 0..2 {
+            if let Ok(stack) = interpreter.stack(&mut Image(bytes), thread, &native, &mut cache) {
+                check_activations(&stack);
+            }
         }
-    }
+    });
 }
 
 /// Each has frames, which are there.
@@ -139,11 +159,17 @@ pub fn hotspot(bytes: &[u8]) {
     if bytes.is_empty() {
         return;
     }
-    let mut memory = Image(bytes);
     let symbols = SYMBOLS.into_iter().zip((BASE..).step_by(8));
-    let Some(mut machine) = HotSpot::new(&symbols.collect::<Vec<_>>(), &mut memory) else {
-        return;
-    };
+    let symbols: Vec<_> = symbols.collect();
+    within_budget(|account| {
+        if let Some(machine) = HotSpot::new(&symbols, &mut Image(bytes), account) {
+            run_hotspot(machine, bytes);
+        }
+    });
+}
+
+fn run_hotspot(mut machine: HotSpot, bytes: &[u8]) {
+    let mut memory = Image(bytes);
     for (now, address) in (BASE..)
         .step_by(997)
         .take(bytes.len() / 997 + 1)
@@ -205,7 +231,14 @@ pub fn v8(bytes: &[u8]) {
     let fields = FIELDS.into_iter().map(|name| (name, 16));
     let constants = CONSTANTS.into_iter().chain(fields);
     let constants = constants.map(|(name, value)| (name.to_owned(), value));
-    let mut engine = V8::new(&constants.collect(), FileCode::default()).expect("all constants");
+    let constants = constants.collect();
+    within_budget(|account| {
+        let engine = V8::new(&constants, FileCode::default(), account);
+        run_v8(engine.expect("all constants"), bytes);
+    });
+}
+
+fn run_v8(mut engine: V8, bytes: &[u8]) {
     let mut memory = Image(bytes);
     let mut addresses = Vec::new();
     for (now, frame) in bytes.chunks_exact(32).take(4).enumerate() {

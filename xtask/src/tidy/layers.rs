@@ -27,7 +27,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ),
     ("prof-perfdata", &["prof-model", "prof-filemap"]),
     ("prof-unwinder", &["prof-model", "prof-procfs"]),
-    ("prof-runtimes", &[]),
+    ("prof-runtimes", &["prof-model"]),
     (
         "prof-symbols",
         &["prof-model", "prof-filemap", "prof-procfs"],

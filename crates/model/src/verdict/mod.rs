@@ -3,6 +3,7 @@
 mod coverage;
 mod grade;
 mod interpreted;
+mod left_out;
 mod losses;
 mod percent;
 mod probes;
@@ -93,6 +94,7 @@ impl Verdict {
             .chain(unseen(quality))
             .chain(quality.waits.iter().flat_map(waits))
             .chain(interpreted::missing(quality))
+            .chain(left_out::left_out(quality))
             .chain(probes::unreached(quality))
             .chain(quality.privileged_programs())
             .chain(left_running(&quality.unseen))

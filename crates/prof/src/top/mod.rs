@@ -51,6 +51,7 @@ const KEPT: (Duration, u64) = (Duration::from_secs(3600), 32 << 20);
 const LIMITS: ResourceLimits = ResourceLimits {
     poll_interval: Duration::from_millis(50),
     memory: 256 << 20,
+    names: ResourceLimits::USUAL_NAMES,
 };
 
 /// Shows what runs until the user quits.

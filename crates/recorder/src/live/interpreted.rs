@@ -30,6 +30,8 @@ pub(crate) struct InterpreterReader {
     shared: Arc<LiveReadings>,
     programs: HashMap<Pid, Program>,
     prefetched: Vec<u8>,
+    /// How many of the programs had ended when those were forgotten.
+    ended: u64,
 }
 
 #[derive(Debug)]
@@ -116,6 +118,7 @@ impl InterpreterReader {
             shared,
             programs: HashMap::new(),
             prefetched: Vec::new(),
+            ended: 0,
         }
     }
 
@@ -130,7 +133,8 @@ impl InterpreterReader {
         thread: &SampledThread<'_>,
         since_sample: SinceSample<'_>,
     ) -> Option<InterpretedReading> {
-        let interpreter = self.shared.interpreter(thread.pid)?;
+        self.forget_ended();
+        let (interpreter, account) = self.shared.interpreter(thread.pid)?;
         let known = self.programs.get(&thread.pid);
         if !known.is_some_and(|known| Arc::ptr_eq(&known.interpreter, &interpreter)) {
             if self.programs.len() >= Self::PROGRAMS {
@@ -138,7 +142,7 @@ impl InterpreterReader {
             }
             let program = Program {
                 interpreter,
-                cache: InterpreterCache::default(),
+                cache: InterpreterCache::new(&account),
                 prefetches: HashMap::new(),
                 rests_until: 0,
             };
@@ -165,6 +169,14 @@ impl InterpreterReader {
             }
         }
         Some(InterpretedReading { stack })
+    }
+
+    /// Forgets programs that have ended: others get what was kept of them.
+    fn forget_ended(&mut self) {
+        let ended = self.shared.ended();
+        if std::mem::replace(&mut self.ended, ended) != ended {
+            (self.programs).retain(|&pid, _| self.shared.interpreter(pid).is_some());
+        }
     }
 }
 
@@ -220,6 +232,7 @@ impl Program {
             Unknown::NoThread => MissingFrames::NoThread,
             Unknown::Inconsistent => MissingFrames::Inconsistent,
             Unknown::TooDeep => MissingFrames::TooDeep,
+            Unknown::TooManyNew => MissingFrames::TooManyNew,
         })?;
         let Some(activation) = stack.activations.first() else {
             return Ok(stack);

@@ -1,9 +1,10 @@
 //! What was read of live targets for samples that wait in the rings.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use prof_model::{Pid, Tid};
+use prof_model::{Account, Pid, Tid};
 use prof_perfdata::Sample;
 use prof_runtimes::Interpreter;
 
@@ -13,9 +14,14 @@ use crate::queue::message::{InterpretedReading, StackTail};
 /// recorder share it.
 #[derive(Debug, Default)]
 pub(crate) struct LiveReadings {
-    interpreters: RwLock<HashMap<Pid, Arc<Interpreter>>>,
+    interpreters: RwLock<HashMap<Pid, KnownInterpreter>>,
+    /// How many of their processes have ended.
+    ended: AtomicU64,
     waiting: Mutex<Waiting>,
 }
+
+/// The interpreter of a process, and the account of what is kept of it.
+pub(crate) type KnownInterpreter = (Arc<Interpreter>, Account);
 
 /// What was read for a sample.
 #[derive(Debug, Default)]
@@ -58,13 +64,21 @@ impl LiveReadings {
     const SPARE: usize = 8;
 
     /// The process runs this interpreter, or none.
-    pub(crate) fn learn(&self, pid: Pid, interpreter: Option<Arc<Interpreter>>) {
+    pub(crate) fn learn(&self, pid: Pid, interpreter: Option<KnownInterpreter>) {
         let interpreters = self.interpreters.write();
         let mut interpreters = interpreters.unwrap_or_else(PoisonError::into_inner);
         match interpreter {
-            Some(interpreter) => interpreters.insert(pid, interpreter),
-            None => interpreters.remove(&pid),
-        };
+            Some(interpreter) => _ = interpreters.insert(pid, interpreter),
+            None if interpreters.remove(&pid).is_some() => {
+                self.ended.fetch_add(1, Ordering::Relaxed);
+            }
+            None => {}
+        }
+    }
+
+    /// How many processes with interpreters have ended.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
     }
 
     /// Whether any process runs an interpreter.
@@ -74,7 +88,7 @@ impl LiveReadings {
         !interpreters.is_empty()
     }
 
-    pub(crate) fn interpreter(&self, pid: Pid) -> Option<Arc<Interpreter>> {
+    pub(crate) fn interpreter(&self, pid: Pid) -> Option<KnownInterpreter> {
         let interpreters = self.interpreters.read();
         let interpreters = interpreters.unwrap_or_else(PoisonError::into_inner);
         interpreters.get(&pid).cloned()

@@ -162,9 +162,12 @@ fn segment_build_id<'a, Elf: FileHeader>(file: impl ReadRef<'a>) -> Option<Build
     let header = Elf::parse(file).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, file).ok()?;
-    let mut notes = segments
+    // Those of real files take some bytes.
+    const NOTES: u64 = 64 << 10;
+    let small = segments
         .iter()
-        .filter_map(|one| one.notes(endian, file).ok()?);
+        .filter(|one| Into::<u64>::into(one.p_filesz(endian)) <= NOTES);
+    let mut notes = small.filter_map(|one| one.notes(endian, file).ok()?);
     notes.find_map(|notes| build_id_among(notes, endian))
 }
 

@@ -110,7 +110,10 @@ pub(crate) struct InterpretedReading {
 impl InterpretedReading {
     /// Bytes of memory that it uses.
     pub(crate) fn footprint(&self) -> usize {
-        let frames = self.stack.as_ref().map_or(0, |stack| stack.frames.len());
-        size_of::<Self>() + frames * size_of::<InterpretedFrame>()
+        let stack = self.stack.as_ref();
+        let of_stack = stack.map_or(0, |stack| {
+            stack.frames.len() * size_of::<InterpretedFrame>() + stack.new_bytes
+        });
+        size_of::<Self>() + of_stack
     }
 }

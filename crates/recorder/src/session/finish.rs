@@ -24,6 +24,7 @@ impl Session {
     /// known of processes without records.
     pub(crate) fn finish(mut self, outcome: Option<&Outcome>, unseen: UnseenProcesses) -> Finished {
         let full = self.is_full();
+        let perf_maps = self.chain_builder.take_perf_maps();
         let mut last = self.take_summary();
         // No record reports losses after the last one.
         let lost = outcome.map_or(0, |outcome| outcome.lost);
@@ -67,7 +68,7 @@ impl Session {
         Finished {
             quality: with_coverage(total.quality),
             pinned: PinnedFiles {
-                perf_maps: self.chain_builder.take_perf_maps(),
+                perf_maps,
                 ..pinned
             },
             written: files.written(),

@@ -7,6 +7,7 @@ pub(crate) mod interpreted;
 pub(crate) mod mappings;
 pub(crate) mod next_periods;
 pub(crate) mod priority;
+pub(crate) mod read_budget;
 pub(crate) mod runtime_finder;
 pub(crate) mod unwind;
 
@@ -23,7 +24,7 @@ mod waits;
 use std::sync::Arc;
 
 use prof_events::system;
-use prof_model::Pid;
+use prof_model::{Budget, Pid};
 use prof_perfdata::{Record, WriteError};
 
 use crate::coverage::CoverageTracker;
@@ -45,6 +46,7 @@ use crate::session::events::SessionEvents;
 use crate::session::interpreted::InterpretedFrames;
 use crate::session::mappings::KnownMappings;
 use crate::session::priority::PriorityBoost;
+use crate::session::read_budget::ReadBudget;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
 use encoder::SampleEncoder;
@@ -67,6 +69,10 @@ pub(crate) struct Session {
     waits: SessionWaits,
     statistics: Statistics,
     own_pid: Pid,
+    /// For what is kept of processes.
+    budget: Budget,
+    /// For looking at their files.
+    reading: ReadBudget,
     /// The feedback for the reader.
     feedback: Feedback,
     /// The current sample.
@@ -79,6 +85,10 @@ pub(crate) struct SessionInput {
     pub(crate) output: OutputFiles,
     pub(crate) trackers: Trackers,
     pub(crate) chain_builder: ChainBuilder,
+    /// For what is kept of processes.
+    pub(crate) budget: Budget,
+    /// For looking at their files.
+    pub(crate) reading: ReadBudget,
     /// What is read of the live target.
     pub(crate) live: Arc<LiveReadings>,
 }
@@ -101,13 +111,15 @@ impl Session {
             output,
             trackers,
             chain_builder,
+            budget,
+            reading,
             live,
         } = input;
         Self {
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
-            interpreted: InterpretedFrames::new(live),
+            interpreted: InterpretedFrames::new(live, budget.clone(), reading.clone()),
             synthetic_maps: Vec::new(),
             mappings: KnownMappings::default(),
             trackers,
@@ -115,6 +127,8 @@ impl Session {
             waits: SessionWaits::default(),
             statistics: Statistics::default(),
             own_pid: std::process::id() as Pid,
+            budget,
+            reading,
             feedback: Feedback::default(),
             encoder: SampleEncoder::default(),
         }
@@ -249,7 +263,15 @@ impl Session {
     fn take_summary(&mut self) -> FileSummary {
         let waits = self.waits.tracker.take_seen();
         self.trackers.hotplug.poll();
+        let mut lacking = self.budget.take_lacking();
+        lacking.extend(self.chain_builder.take_dropped_names());
+        for pid in lacking {
+            self.lacks_names(pid);
+        }
         let quality = &mut self.statistics.quality;
+        for path in self.reading.take_refused() {
+            quality.left_out.add_file(&path.to_string_lossy());
+        }
         quality.changed_cpus = self.trackers.hotplug.changed().to_vec();
         quality.waits = Some(waits).filter(|waits| waits.waits > 0 || waits.ready_time > 0);
         self.statistics.take_summary(&self.mappings.modules)
@@ -259,6 +281,17 @@ impl Session {
     fn checkpoint(&mut self) -> Result<(), WriteError> {
         self.trackers.hotplug.poll();
         self.output.checkpoint()
+    }
+
+    /// Names of the process's functions were left out.
+    fn lacks_names(&mut self, pid: Pid) {
+        let process = self.mappings.processes.get(pid);
+        let name = process.and_then(|process| process.name(pid, pid));
+        let left_out = &mut self.statistics.quality.left_out;
+        match name {
+            Some(name) => left_out.add_names_of(name),
+            None => left_out.add_names_of(&format!("process {pid}")),
+        }
     }
 
     fn entry(&mut self, entry: BatchEntry<'_>) -> Result<(), WriteError> {
@@ -285,6 +318,10 @@ impl Session {
                     self.file_pinner.forget(task.pid);
                     self.interpreted.forget(task.pid);
                     self.chain_builder.forget(task.pid);
+                    self.reading.forget(task.pid);
+                    if self.budget.forget(task.pid) {
+                        self.lacks_names(task.pid);
+                    }
                 }
             }
             Record::Fork(task) => self.waits.tracker.start(task.tid),

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::time::Instant;
 
-use prof_model::{ModuleId, Pid};
+use prof_model::{Account, Budget, ModuleId, Pid};
+use prof_runtimes::ReadError;
 use prof_unwinder::Target;
 
 use crate::live::interpreted::Now;
 use crate::output::mapped_file::open_mapped;
+use crate::session::read_budget::ReadBudget;
 
 /// Finds runtimes of one kind (`R`), each by what its file says (`L`), and keeps them.
 #[derive(Debug)]
@@ -15,6 +18,8 @@ pub(crate) struct RuntimeFinder<L, R> {
     kind: RuntimeKind<L, R>,
     processes: HashMap<Pid, ProcessRuntime<R>>,
     libraries: HashMap<ModuleId, Option<L>>,
+    budget: Budget,
+    reading: ReadBudget,
 }
 
 /// How runtimes of one kind are found.
@@ -22,10 +27,12 @@ pub(crate) struct RuntimeFinder<L, R> {
 pub(crate) struct RuntimeKind<L, R> {
     /// Whether a file of this name may hold one.
     pub(crate) is_named: fn(&str) -> bool,
-    /// Reads such a file, of this name.
-    pub(crate) read: fn(File, &str) -> Option<L>,
-    /// The runtime of a process that has mapped the file, from this offset on, at this address.
-    pub(crate) at: fn(&L, u64, u64, &mut Now) -> Option<R>,
+    /// Reads such a file, of this name, if its tables are not larger than this; also returns how
+    /// large they are.
+    pub(crate) read: fn(File, &str, u64) -> Result<(L, u64), ReadError>,
+    /// The runtime of a process that has mapped the file, from this offset on, at this address, and
+    /// has this account.
+    pub(crate) at: fn(&L, u64, u64, &mut Now, &Account) -> Option<R>,
     /// Whether it stays as it is, whatever its process maps.
     pub(crate) is_final: fn(&R) -> bool,
 }
@@ -41,11 +48,13 @@ struct ProcessRuntime<R> {
 }
 
 impl<L, R> RuntimeFinder<L, R> {
-    pub(crate) fn new(kind: RuntimeKind<L, R>) -> Self {
+    pub(crate) fn new(kind: RuntimeKind<L, R>, budget: Budget, reading: ReadBudget) -> Self {
         Self {
             kind,
             processes: HashMap::new(),
             libraries: HashMap::new(),
+            budget,
+            reading,
         }
     }
 
@@ -70,12 +79,22 @@ impl<L, R> RuntimeFinder<L, R> {
             let name = module.path.file_name()?.to_str()?;
             (mapping.executable && (self.kind.is_named)(name)).then_some(())?;
             let library = self.libraries.entry(mapping.module).or_insert_with(|| {
-                let file = open_mapped(target.pid, module, mapping);
-                file.ok().and_then(|file| (self.kind.read)(file, name))
+                let file = open_mapped(target.pid, module, mapping).ok()?;
+                let begun = Instant::now();
+                let most = self.reading.most(target.pid, begun);
+                let read = (self.kind.read)(file, name, most);
+                let bytes = read.as_ref().map_or(0, |(_, bytes)| *bytes);
+                self.reading.spend(target.pid, bytes, begun.elapsed());
+                if let Err(ReadError::TooLarge) = read {
+                    self.reading.refuse(&module.path);
+                }
+                Some(read.ok()?.0)
             });
             let mut memory = Now::of_target(target)?;
             let (start, file_offset) = (mapping.start.0, mapping.file_offset.0);
-            let runtime = (self.kind.at)(library.as_ref()?, start, file_offset, &mut memory)?;
+            let library = library.as_ref()?;
+            let account = self.budget.account(target.pid);
+            let runtime = (self.kind.at)(library, start, file_offset, &mut memory, &account)?;
             Some((runtime, mapping.module))
         });
         let (runtime, module) = found.unzip();

@@ -44,6 +44,10 @@ impl Session {
         };
         let unwound = self.unwind(sample, period, weight, entry);
         self.write_maps()?;
+        if let Some(greediest) = self.budget.greediest() {
+            self.interpreted.forget_functions(greediest);
+            self.chain_builder.forget_names(greediest);
+        }
         let Some(outcome) = unwound else {
             return Ok(());
         };
@@ -148,15 +152,13 @@ impl Session {
         };
         let is_blocked = matches!(entry.content, Content::BlockedSample { .. });
         let chain = &mut self.encoder.chain;
-        let added = self
-            .interpreted
-            .add(&target, entry.interpreted, chain, note)?;
+        let read = (entry.interpreted, sample.time.unwrap_or(0));
+        let added = self.interpreted.add(&target, read, chain, note)?;
         if !is_blocked && added.1 != Err(MissingFrames::UnknownVersion) {
             self.feedback.interpreted += 1;
         }
         let attr = self.events.first_attr()?;
-        self.interpreted
-            .map(sample, chain, attr, &mut self.mappings);
+        self.interpreted.map(sample, attr);
         Some(added)
     }
 

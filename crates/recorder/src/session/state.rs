@@ -63,8 +63,13 @@ impl Session {
     pub(super) fn state(&self) -> Vec<u8> {
         let mut out = Vec::new();
         if let Some(attr) = self.events.first_attr() {
-            self.mappings
-                .synthesize(&mut |record| append(&mut out, attr, record));
+            let mut each = |record: &Record<'_>| append(&mut out, attr, record);
+            self.mappings.synthesize(&mut each);
+            let mut pids: Vec<_> = self.mappings.processes.iter().map(|it| it.0).collect();
+            pids.sort_unstable();
+            for pid in pids {
+                self.interpreted.synthesize(pid, &mut each);
+            }
         }
         out
     }

@@ -2,11 +2,12 @@
 
 use std::fs::File;
 
-use object::{Object, ObjectSymbol, ReadCache};
+use object::ReadCache;
+use prof_model::Account;
 
 use super::HotSpot;
 use crate::Memory;
-use crate::elf::Segments;
+use crate::elf::{Elf, ReadError, Segments};
 
 /// The file that contains the virtual machine.
 #[derive(Clone, Debug)]
@@ -26,31 +27,45 @@ impl Library {
         name == "libjvm.so"
     }
 
-    /// Reads the symbol table of `file`; `None` if it is not HotSpot for this processor.
-    pub fn read(file: File) -> Option<Self> {
+    /// Reads the tables of `file`, at most so many bytes, and returns how many they have.
+    ///
+    /// # Errors
+    ///
+    /// It is not HotSpot for this processor, or its tables are larger.
+    pub fn read(file: File, most: u64) -> Result<(Self, u64), ReadError> {
         let cache = ReadCache::new(file);
-        let elf = object::File::parse(&cache).ok()?;
-        if elf.architecture() != object::Architecture::X86_64 {
-            return None;
-        }
-        let symbols = elf.dynamic_symbols().filter_map(|symbol| {
-            let name = symbol.name().ok()?;
-            let is_table = name.starts_with(Self::PREFIX) && symbol.is_definition();
-            is_table.then(|| (name.to_owned(), symbol.address()))
+        let (elf, bytes) = Elf::parse_within(&cache, most)?;
+        let library = Self::of(&elf).ok_or(ReadError::None)?;
+        Ok((library, bytes))
+    }
+
+    fn of(elf: &Elf<'_>) -> Option<Self> {
+        elf.is_x86_64().then_some(())?;
+        let mut symbols = Vec::new();
+        elf.symbols(|name, range| {
+            let name = str::from_utf8(name).ok();
+            let table = name.filter(|it| it.starts_with(Self::PREFIX) && range.start != 0);
+            let table = table.filter(|_| symbols.len() < Self::SYMBOLS);
+            symbols.extend(table.map(|name| (name.to_owned(), range.start)));
         });
-        let symbols: Vec<_> = symbols.take(Self::SYMBOLS).collect();
         (!symbols.is_empty()).then(|| Self {
             symbols,
-            segments: Segments::of(&elf),
+            segments: elf.mapped(),
         })
     }
 
     /// The virtual machine of a process that has the file's bytes from `file_offset` on mapped at
     /// `start`; `None` if its tables lack something, perhaps because it has just started.
-    pub fn at(&self, start: u64, file_offset: u64, memory: &mut impl Memory) -> Option<HotSpot> {
+    pub fn at(
+        &self,
+        start: u64,
+        file_offset: u64,
+        memory: &mut impl Memory,
+        account: &Account,
+    ) -> Option<HotSpot> {
         let bias = self.segments.bias(start, file_offset)?;
         let symbols = self.symbols.iter();
         let symbols = symbols.map(|(name, at)| (&**name, at.wrapping_add(bias)));
-        HotSpot::new(&symbols.collect::<Vec<_>>(), memory)
+        HotSpot::new(&symbols.collect::<Vec<_>>(), memory, account)
     }
 }

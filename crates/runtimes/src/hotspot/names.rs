@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use prof_model::{Account, Charge};
+
 use super::layout::HotspotLayout;
 use super::symbols::{MethodSymbols, blob_name};
 use crate::Memory;
+use crate::bounded_map::entry;
 use crate::synthetic::{Line, SyntheticAddresses};
 
 /// Code and methods come and go: they are read again after this time, in nanoseconds.
@@ -25,8 +28,9 @@ pub(super) enum Origin {
 ///
 /// Freed memory gets other code. Addresses in a recording have no time, so code that takes the
 /// place of other code is recorded as if it were elsewhere: at addresses of its own, above those of
-/// all programs. Interpreted methods, which all run in the same code, have such addresses, too.
-#[derive(Clone, Debug, Default)]
+/// all programs. Interpreted methods, which all run in the same code, have such addresses, too, and
+/// so has code for whose name there is no room: it may replace code that has one.
+#[derive(Debug)]
 pub(super) struct CodeNames {
     /// By the start of the code.
     known: BTreeMap<u64, NamedCode>,
@@ -35,10 +39,11 @@ pub(super) struct CodeNames {
     /// Code that was replaced, and interpreted methods.
     lines: Vec<Line>,
     addresses: SyntheticAddresses,
-    /// The memory for names.
-    bytes: usize,
-    /// Whether that was too much: nothing has a name then, so nothing has a wrong one.
-    is_full: bool,
+    /// What represents code for whose name there was no room, if there was any.
+    without_room: Option<u64>,
+    charge: Charge,
+    /// Whether nothing has a name any more.
+    is_closed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -61,8 +66,27 @@ struct InterpretedMethod {
 }
 
 impl CodeNames {
-    /// The memory for names, at most: of some 400,000 methods.
-    const BYTES: usize = 64 << 20;
+    pub(super) fn new(account: &Account) -> Self {
+        Self {
+            known: BTreeMap::new(),
+            interpreted: HashMap::new(),
+            lines: Vec::new(),
+            addresses: SyntheticAddresses::default(),
+            without_room: None,
+            charge: account.for_names(),
+            is_closed: false,
+        }
+    }
+
+    /// Forgets all names. Later ones would be wrong for what was replaced before.
+    pub(super) fn close(&mut self) {
+        let account = self.charge.account().clone();
+        account.leave_out();
+        *self = Self {
+            is_closed: true,
+            ..Self::new(&account)
+        };
+    }
 
     /// Reads the name of this code, unless it is known.
     pub(super) fn learn(
@@ -73,7 +97,7 @@ impl CodeNames {
         origin: Origin,
     ) {
         // Without those of methods, other names are of no use.
-        let Some(fields) = layout.name.as_ref().filter(|_| !self.is_full) else {
+        let Some(fields) = layout.name.as_ref().filter(|_| !self.is_closed) else {
             return;
         };
         let known = self.known.get(&range.start);
@@ -85,14 +109,17 @@ impl CodeNames {
                 .and_then(|symbols| symbols.method_name(fields, memory)),
             Origin::Blob(at) => blob_name(memory, at),
         };
-        let shift = match self.replace(range) {
+        let replaces = self.replace(range);
+        let name = name.unwrap_or_default();
+        if !self.has_room(entry::<u64, NamedCode>() + name.len()) {
+            let addresses = &mut self.addresses;
+            (self.without_room).get_or_insert_with(|| addresses.add_function());
+            return;
+        }
+        let shift = match replaces {
             true => self.shift(range),
             false => 0,
         };
-        let name = name.unwrap_or_default();
-        if !self.has_room(size_of::<NamedCode>() + name.len()) {
-            return;
-        }
         let named = NamedCode {
             end: range.end,
             origin,
@@ -112,7 +139,7 @@ impl CodeNames {
         method: u64,
         now: u64,
     ) -> Option<u64> {
-        let fields = layout.name.as_ref().filter(|_| !self.is_full)?;
+        let fields = layout.name.as_ref().filter(|_| !self.is_closed)?;
         let known = self.interpreted.get(&method).copied();
         if let Some(known) = known
             && now.saturating_sub(known.read_at) < LASTS
@@ -125,11 +152,8 @@ impl CodeNames {
         };
         let address = match known.filter(|known| known.symbols == symbols) {
             Some(known) => known.address,
-            None => self.add_interpreted(symbols.method_name(fields, memory)),
+            None => self.add_interpreted(symbols.method_name(fields, memory))?,
         };
-        if self.is_full {
-            return None;
-        }
         let read = InterpretedMethod {
             symbols,
             address,
@@ -139,28 +163,26 @@ impl CodeNames {
         address
     }
 
-    /// Reserves addresses for an interpreted method of this name; returns one of them.
-    fn add_interpreted(&mut self, name: Option<String>) -> Option<u64> {
+    /// Reserves addresses for an interpreted method of this name, if there is room for it; returns
+    /// one of them, if it has a name.
+    fn add_interpreted(&mut self, name: Option<String>) -> Option<Option<u64>> {
         let length = name.as_ref().map_or(0, String::len);
-        if !self.has_room(size_of::<InterpretedMethod>() + size_of::<Line>() + length) {
-            return None;
-        }
-        let name = name?;
-        let address = self.addresses.add_function();
-        self.lines.push(Line::of_function(address, name));
-        Some(address)
+        let size = entry::<u64, InterpretedMethod>() + 2 * size_of::<Line>() + length;
+        self.has_room(size).then_some(())?;
+        Some(name.map(|name| {
+            let address = self.addresses.add_function();
+            self.lines.push(Line::of_function(address, name));
+            address
+        }))
     }
 
-    /// Whether there is memory for this many bytes more; if not, forgets all names.
+    /// Whether there is room for this many bytes more.
     fn has_room(&mut self, bytes: usize) -> bool {
-        self.bytes += bytes;
-        if self.bytes > Self::BYTES {
-            *self = Self {
-                is_full: true,
-                ..Self::default()
-            };
+        let has_room = self.charge.add(bytes);
+        if !has_room {
+            self.charge.account().leave_out();
         }
-        !self.is_full
+        has_room
     }
 
     /// Removes the code in this range; returns whether there was any.
@@ -182,16 +204,19 @@ impl CodeNames {
         start.wrapping_sub(range.start)
     }
 
-    /// Replaces the addresses of code that takes the place of other code.
-    pub(super) fn move_replacing(&self, addresses: &mut [u64]) {
+    /// Replaces the addresses of code that takes the place of other code, or may do so:
+    /// `is_code` says whether there is code at an address.
+    pub(super) fn move_replacing(&self, addresses: &mut [u64], is_code: impl Fn(u64) -> bool) {
         if !self.addresses.are_used() {
             return;
         }
         for address in addresses {
             let before = self.known.range(..=*address).next_back();
             let code = before.filter(|(_, code)| *address < code.end);
-            if let Some((_, code)) = code {
-                *address = address.wrapping_add(code.shift);
+            match (code, self.without_room) {
+                (Some((_, code)), _) => *address = address.wrapping_add(code.shift),
+                (None, Some(without_room)) if is_code(*address) => *address = without_room,
+                (None, _) => {}
             }
         }
     }

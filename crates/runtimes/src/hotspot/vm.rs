@@ -1,7 +1,9 @@
 //! A virtual machine in a process, and its known code.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
+
+use prof_model::{Account, Charge};
 
 use super::blob::{Code, Kinds};
 use super::code_heap::{CodeHeap, Unknown};
@@ -10,17 +12,19 @@ use super::method;
 use super::names::{CodeNames, LASTS};
 use super::tables::Tables;
 use crate::Memory;
+use crate::bounded_map::{BoundedMap, entry};
 
 /// A HotSpot in a process.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct HotSpot {
     layout: HotspotLayout,
     heaps: Vec<CodeHeap>,
     kinds: Kinds,
     /// Code by its start address.
     code: BTreeMap<u64, Known>,
+    code_charge: Charge,
     /// Methods by their address.
-    methods: HashMap<u64, KnownMethod>,
+    methods: BoundedMap<u64, KnownMethod>,
     names: CodeNames,
 }
 
@@ -40,21 +44,22 @@ struct KnownMethod {
 }
 
 impl HotSpot {
-    /// The most pieces of code and methods to remember; then it starts over.
-    const CODES: usize = 1 << 16;
-    const METHODS: usize = 1 << 16;
-
     /// The machine of a process in which these symbols of libjvm.so, those of its tables, have
     /// these addresses; `None` if the tables lack something.
-    pub fn new(symbols: &[(&str, u64)], memory: &mut impl Memory) -> Option<Self> {
+    pub fn new(
+        symbols: &[(&str, u64)],
+        memory: &mut impl Memory,
+        account: &Account,
+    ) -> Option<Self> {
         let layout = HotspotLayout::new(&Tables::read(symbols, memory)?)?;
         Some(Self {
             heaps: Vec::new(),
             layout,
             kinds: Kinds::new(),
             code: BTreeMap::new(),
-            methods: HashMap::new(),
-            names: CodeNames::default(),
+            code_charge: account.for_cache(),
+            methods: BoundedMap::new(account),
+            names: CodeNames::new(account),
         })
     }
 
@@ -104,9 +109,6 @@ impl HotSpot {
             // Those that the process had at its end are right for its last samples.
             return known.map(|known| known.bytecodes.clone());
         };
-        if self.methods.len() >= Self::METHODS {
-            self.methods.clear();
-        }
         let read = KnownMethod {
             bytecodes: bytecodes.clone(),
             read_at: now,
@@ -124,13 +126,18 @@ impl HotSpot {
     /// Replaces the addresses of code that takes the place of other code by those that
     /// [represent it](crate::SyntheticCode).
     pub fn move_replacing(&self, addresses: &mut [u64]) {
-        self.names.move_replacing(addresses);
+        self.names.move_replacing(addresses, |it| self.holds(it));
     }
 
     /// Adds the names of the code and of the interpreted methods that were seen to a perf map:
     /// lines of `START SIZE NAME`.
     pub fn write_perf_map(&self, map: &mut String) {
         self.names.write(map);
+    }
+
+    /// Forgets all names, of what comes, too: addresses may have had other code.
+    pub fn forget_names(&mut self) {
+        self.names.close();
     }
 
     fn known(&self, address: u64) -> Option<&Known> {
@@ -157,8 +164,11 @@ impl HotSpot {
 
     fn insert(&mut self, code: Code, now: u64) {
         self.forget(code.range.clone());
-        if self.code.len() >= Self::CODES {
+        let codes = self.code.len() + 1;
+        if !self.code_charge.set(codes * entry::<u64, Known>()) {
             self.code.clear();
+            self.code_charge.clear();
+            return;
         }
         let start = code.range.start;
         let read_at = now;

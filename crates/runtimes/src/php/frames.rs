@@ -69,10 +69,10 @@ impl Interpreter {
             }
         }
         let of_frames = frames.iter().map(|frame| frame.func);
-        let read = functions.0.read(memory, &layout.code, of_frames);
-        read.ok_or(Unknown::Inconsistent)?;
+        let new_bytes = functions.0.read(memory, &layout.code, of_frames)?;
         let anchor = evaluation.innermost_frame(native);
-        Self::assemble(&frames, anchor, native, functions)
+        let stack = Self::assemble(&frames, anchor, native, functions)?;
+        Ok(InterpretedStack { new_bytes, ..stack })
     }
 
     /// The stack of these frames, whose innermost activation has this anchor.

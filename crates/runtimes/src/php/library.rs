@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::frames::Interpreter;
 use crate::elf::Elf;
-use crate::function_parts;
+use crate::function_parts::{self, is_new_part};
 
 /// What a file says of its interpreter: an executable, or the module of a server.
 #[derive(Clone, Debug)]
@@ -28,9 +28,7 @@ impl Library {
         let (mut globals, mut evaluation) = (None, Vec::new());
         elf.symbols(|name, range| match name {
             b"executor_globals" => globals = Some(range.start),
-            b"execute_ex" | b"execute_ex.cold"
-                if !range.is_empty() && !evaluation.contains(&range) =>
-            {
+            b"execute_ex" | b"execute_ex.cold" if is_new_part(&evaluation, &range) => {
                 evaluation.push(range);
             }
             _ => {}

@@ -3,25 +3,37 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use prof_model::{Account, Charge};
 use rustc_hash::FxHashMap;
 
 use super::layout::{CODE_SIZE, Instruction, Instructions, PythonLayout};
 use super::lines::CodeLine;
 use super::text::Text;
 use crate::Memory;
+use crate::bounded_map::entry;
+use crate::known_functions::MOST_NEW;
 use crate::read::{word, word_at};
-use crate::stack::{Function, InterpretedFrame};
+use crate::stack::{Function, InterpretedFrame, Unknown};
 
-/// The code objects of a process that were read.
-#[derive(Debug, Default)]
+/// The code objects of a process that were read. When there is no room for more, it starts over
+/// with the next stack.
+#[derive(Debug)]
 pub(super) struct Functions {
     known: FxHashMap<u64, Code>,
-    /// Bytes of memory that they use.
-    bytes: usize,
+    charge: Charge,
+    is_full: bool,
     /// Counts the stacks.
     stack: u64,
     /// Code objects of this stack that were not compared with memory yet.
     unchecked: Vec<u64>,
+    /// The bytes of those that were unknown before it.
+    new_bytes: usize,
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::new(&Account::default())
+    }
 }
 
 /// A code object.
@@ -51,9 +63,6 @@ struct Head {
 }
 
 impl Functions {
-    /// The most functions to remember, and the bytes of all of them; then it starts over.
-    const REMEMBERED: usize = 16_384;
-    const BYTES: usize = 32 << 20;
     const NAME: usize = 256;
     const FILE: usize = 1024;
     const TABLE: usize = 64 << 10;
@@ -62,11 +71,33 @@ impl Functions {
     /// Code objects to compare with memory at once: each is two ranges of it, of 1,024 at most.
     const AT_ONCE: usize = 256;
 
+    pub(super) fn new(account: &Account) -> Self {
+        Self {
+            known: FxHashMap::default(),
+            charge: account.for_cache(),
+            is_full: false,
+            stack: 0,
+            unchecked: Vec::new(),
+            new_bytes: 0,
+        }
+    }
+
     /// Starts another stack, for which [`are_current`](Self::are_current) compares known code
     /// objects with memory again.
     pub(super) fn begin(&mut self) {
         self.stack += 1;
         self.unchecked.clear();
+        self.new_bytes = 0;
+        if std::mem::take(&mut self.is_full) {
+            // An empty map would keep its memory.
+            self.known = FxHashMap::default();
+            self.charge.clear();
+        }
+    }
+
+    /// The bytes of the code objects that were read for this stack.
+    pub(super) fn new_bytes(&self) -> usize {
+        self.new_bytes
     }
 
     /// Whether the known code objects that were used for this stack are still those in memory;
@@ -100,18 +131,16 @@ impl Functions {
         }
         for address in &outdated {
             if let Some(code) = self.known.remove(address) {
-                self.bytes -= code.footprint();
+                self.charge.subtract(code.footprint());
             }
         }
         outdated.is_empty()
     }
 
     fn remember(&mut self, address: u64, code: Code) {
-        if self.known.len() >= Self::REMEMBERED || self.bytes > Self::BYTES {
-            self.known.clear();
-            self.bytes = 0;
-        }
-        self.bytes += code.footprint();
+        let bytes = code.footprint();
+        self.new_bytes += bytes;
+        self.is_full |= !self.charge.add(bytes);
         self.known.insert(address, code);
     }
 
@@ -123,37 +152,23 @@ impl Functions {
         layout: &PythonLayout,
         address: u64,
         instruction: u64,
-    ) -> Option<InterpretedFrame> {
+    ) -> Result<InterpretedFrame, Unknown> {
         match self.known.get_mut(&address) {
             Some(known) if known.stack == self.stack => {}
             Some(known) => {
                 known.stack = self.stack;
                 self.unchecked.push(address);
             }
+            None if self.new_bytes > MOST_NEW => return Err(Unknown::TooManyNew),
             None => {
-                let code = Code::read(memory, layout, address)?;
+                let code = Code::read(memory, layout, address).ok_or(Unknown::Inconsistent)?;
                 let stack = self.stack;
                 self.remember(address, Code { stack, ..code });
             }
         }
-        let code = self.known.get(&address)?;
-        let (start, end) = code.instructions;
-        let instruction = match layout.frame.instruction {
-            Instruction::Address(_) => instruction,
-            Instruction::Index { unit, .. } => {
-                let bytes = i64::from(instruction as i32) * i64::from(unit);
-                // Before the first one; the invalid index may be anything.
-                start.checked_add_signed(bytes.max(-2))?
-            }
-        };
-        // Right before the first one: the frame has not begun.
-        if !(start.checked_sub(2)?..end).contains(&instruction) {
-            return None;
-        }
-        Some(InterpretedFrame {
-            function: Arc::clone(&code.function),
-            line: code.line(instruction.saturating_sub(start) / 2),
-        })
+        let code = self.known.get(&address);
+        let frame = code.and_then(|code| code.frame(layout, instruction));
+        frame.ok_or(Unknown::Inconsistent)
     }
 
     /// The addresses of a code object's instructions, if it was read for this stack.
@@ -220,11 +235,35 @@ impl Code {
         })
     }
 
+    /// The frame at this instruction, in the form that the frame stores.
+    fn frame(&self, layout: &PythonLayout, instruction: u64) -> Option<InterpretedFrame> {
+        let (start, end) = self.instructions;
+        let instruction = match layout.frame.instruction {
+            Instruction::Address(_) => instruction,
+            Instruction::Index { unit, .. } => {
+                let bytes = i64::from(instruction as i32) * i64::from(unit);
+                // Before the first one; the invalid index may be anything.
+                start.checked_add_signed(bytes.max(-2))?
+            }
+        };
+        // Right before the first one: the frame has not begun.
+        if !(start.checked_sub(2)?..end).contains(&instruction) {
+            return None;
+        }
+        Some(InterpretedFrame {
+            function: Arc::clone(&self.function),
+            line: self.line(instruction.saturating_sub(start) / 2),
+        })
+    }
+
     /// Bytes of memory that it uses.
     fn footprint(&self) -> usize {
         let texts = self.name.footprint() + self.function.name.capacity();
         let texts = texts + self.function.file.capacity();
-        size_of::<Self>() + texts + self.lines.capacity() * size_of::<CodeLine>()
+        entry::<u64, Self>()
+            + size_of::<Function>()
+            + texts
+            + self.lines.capacity() * size_of::<CodeLine>()
     }
 
     fn line(&self, unit: u64) -> Option<u32> {

@@ -1,5 +1,6 @@
 //! The frames of a thread.
 
+use prof_model::Account;
 use rustc_hash::FxHashMap;
 
 use super::code::Functions;
@@ -30,6 +31,13 @@ pub(crate) struct Cache {
 impl Cache {
     /// Threads to remember before starting over.
     const THREADS: usize = 4096;
+
+    pub(crate) fn new(account: &Account) -> Self {
+        Self {
+            functions: Functions::new(account),
+            threads: FxHashMap::default(),
+        }
+    }
 }
 
 impl Interpreter {
@@ -83,12 +91,16 @@ impl Interpreter {
     ) -> Result<InterpretedStack, Unknown> {
         let layout = &self.layout;
         functions.begin();
-        let stack = Self::assemble(layout, memory, states, native, functions);
-        match functions.are_current(memory, layout) {
-            true => stack,
+        let mut stack = Self::assemble(layout, memory, states, native, functions);
+        if !functions.are_current(memory, layout) {
             // Other code objects are in the place of known ones.
-            false => Self::assemble(layout, memory, states, native, functions),
+            stack = Self::assemble(layout, memory, states, native, functions);
         }
+        let new_bytes = functions.new_bytes();
+        Ok(InterpretedStack {
+            new_bytes,
+            ..stack?
+        })
     }
 
     fn assemble(
@@ -138,8 +150,7 @@ fn stack_of(
             stack.close(address)?;
             cframe = None;
         } else {
-            let python = functions.frame(memory, layout, frame.code, frame.instruction);
-            let python = python.ok_or(Unknown::Inconsistent)?;
+            let python = functions.frame(memory, layout, frame.code, frame.instruction)?;
             if !is_shim(&python.function) {
                 if stack.frames.is_empty() {
                     let instructions = functions.instructions(frame.code);

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::frames::Interpreter;
+use crate::Memory;
 use crate::elf::Elf;
-use crate::{Memory, function_parts};
+use crate::function_parts::{self, is_new_part};
 
 /// What a file says of its interpreter: an executable or libpython.
 #[derive(Clone, Debug)]
@@ -32,12 +33,14 @@ impl Library {
             b"_PyRuntime" => runtime = Some(range.start),
             b"Py_Version" => version = Some(range.start),
             b"_PyEval_EvalFrameDefault" | b"_PyEval_EvalFrameDefault.cold"
-                if !range.is_empty() && !evaluation.contains(&range) =>
+                if is_new_part(&evaluation, &range) =>
             {
                 evaluation.push(range);
             }
             // Later versions have it, too, but it calls the loop then.
-            b"PyEval_EvalFrameEx" | b"PyEval_EvalFrameEx.cold" if !range.is_empty() => {
+            b"PyEval_EvalFrameEx" | b"PyEval_EvalFrameEx.cold"
+                if is_new_part(&before_3_6, &range) =>
+            {
                 before_3_6.push(range);
             }
             name => oldest = oldest.max(since(name)),

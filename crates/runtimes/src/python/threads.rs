@@ -57,11 +57,14 @@ impl ThreadStates {
         };
         let own = found.iter().filter(|&&(_, of)| of == id);
         let addresses: Vec<_> = own.map(|&(state, _)| state).collect();
-        (!addresses.is_empty()).then_some(Self {
-            id,
-            interpreter: (interpreters == 1).then_some(newest),
-            addresses,
-        })
+        // One for each interpreter, at most.
+        (1..=Self::INTERPRETERS)
+            .contains(&addresses.len())
+            .then_some(Self {
+                id,
+                interpreter: (interpreters == 1).then_some(newest),
+                addresses,
+            })
     }
 
     /// Whether they still belong to the thread. With several interpreters, more states may appear

@@ -49,10 +49,12 @@ impl Interpreter {
         let context = context.ok_or(Unknown::NoThread)?;
         let frames = frames(memory, self.layout, &context)?;
         let of_frames = frames.iter().map(|frame| frame.iseq);
-        let read = functions.0.read(memory, &self.layout, of_frames);
-        read.ok_or(Unknown::Inconsistent)?;
+        let new_bytes = functions.0.read(memory, &self.layout, of_frames)?;
         let mut anchor = evaluation.innermost_frame(native);
-        let mut stack = InterpretedStack::default();
+        let mut stack = InterpretedStack {
+            new_bytes,
+            ..InterpretedStack::default()
+        };
         for frame in &frames {
             let code = functions.0.get(frame.iseq).ok_or(Unknown::Inconsistent)?;
             let mut next = frame.pc;

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use prof_model::Account;
+
 use super::layout::{Layout, body, iseq, object};
 use super::lines::Lines;
 use crate::Memory;
@@ -13,6 +15,12 @@ use crate::stack::Function;
 /// The functions of a process that were read.
 #[derive(Debug, Default)]
 pub struct Functions(pub(super) KnownFunctions<Code>);
+
+impl Functions {
+    pub(crate) fn new(account: &Account) -> Self {
+        Self(KnownFunctions::new(account))
+    }
+}
 
 /// A function.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::frames::Interpreter;
 use super::layout::Layout;
 use crate::elf::Elf;
-use crate::function_parts;
+use crate::function_parts::{self, is_new_part};
 
 /// What a file says of its interpreter: libruby, or an executable without it.
 #[derive(Clone, Debug)]
@@ -29,9 +29,7 @@ impl Library {
         elf.symbols(|name, range| match name {
             b"ruby_current_vm_ptr" => vm = Some(range.start),
             b"ruby_api_version" => version = elf.at(range),
-            b"rb_vm_exec" | b"rb_vm_exec.cold"
-                if !range.is_empty() && !evaluation.contains(&range) =>
-            {
+            b"rb_vm_exec" | b"rb_vm_exec.cold" if is_new_part(&evaluation, &range) => {
                 evaluation.push(range);
             }
             _ => {}

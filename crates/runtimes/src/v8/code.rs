@@ -10,18 +10,22 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use prof_model::{Account, Charge};
+
 use super::layout::{CodeLayout, Layout};
 use super::object::{Object, instance_type, object_at, small_integer};
 use crate::Memory;
+use crate::bounded_map::entry;
 use crate::read::{word, word_at};
 
-/// The compiled code of a process that was seen.
-#[derive(Clone, Debug, Default)]
+/// The compiled code of a process that was seen. When there is no room for more, it starts over.
+#[derive(Debug)]
 pub(super) struct CompiledCode {
     /// The map of all headers, once it is known.
     map: Option<u64>,
     /// By the address of the header, or of memory without any.
     known: BTreeMap<u64, Known>,
+    charge: Charge,
 }
 
 /// A piece of code, as far as it is known.
@@ -55,12 +59,18 @@ enum Search {
 const BLOCK: u64 = 4096;
 /// How far from its header code is found.
 const LARGEST: u64 = 512 << 10;
-/// The most pieces of code to remember; then it starts over.
-const CODES: usize = 1 << 16;
 /// Words of a `Code` that are looked at.
 const WORDS: usize = 12;
 
 impl CompiledCode {
+    pub(super) fn new(account: &Account) -> Self {
+        Self {
+            map: None,
+            known: BTreeMap::new(),
+            charge: account.for_cache(),
+        }
+    }
+
     /// The code at an address, by what was read in `lasts` nanoseconds before `now`.
     pub(super) fn at(
         &mut self,
@@ -111,10 +121,14 @@ impl CompiledCode {
         for start in stale.collect::<Vec<_>>() {
             self.known.remove(&start);
         }
-        if self.known.len() >= CODES {
-            self.known.clear();
+        let codes = self.known.len() + 1;
+        match self.charge.set(codes * entry::<u64, Known>()) {
+            true => _ = self.known.insert(header, known),
+            false => {
+                self.known.clear();
+                self.charge.clear();
+            }
         }
-        self.known.insert(header, known);
         known.code
     }
 

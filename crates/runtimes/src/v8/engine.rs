@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use rustc_hash::FxHashMap;
+use prof_model::{Account, Charge};
 
 use super::code::{CompiledCode, words_of};
 use super::function::SharedInfo;
@@ -11,6 +11,7 @@ use super::layout::Layout;
 use super::object::Object;
 use super::script::Scripts;
 use crate::Memory;
+use crate::bounded_map::{BoundedMap, entry};
 use crate::read::word;
 use crate::synthetic::{Line, SyntheticAddresses};
 
@@ -31,18 +32,18 @@ pub enum CodePlace {
 /// The function of optimized code is found by the code. In other frames, the memory of a function
 /// that V8 has moved since the sample may hold another one: it is believed if it has the bytecodes
 /// that the frame has.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct V8 {
     layout: Layout,
     file_code: FileCode,
     /// Whether code in the file is the interpreter's, by offsets that were seen, if it has no
     /// symbols.
-    interprets: FxHashMap<u64, bool>,
+    interprets: BoundedMap<u64, bool>,
     compiled: CompiledCode,
     /// The functions of arrays of bytecodes.
-    bytecodes: FxHashMap<u64, Bytecodes>,
+    bytecodes: BoundedMap<u64, Bytecodes>,
     /// By their `SharedFunctionInfo`.
-    functions: HashMap<Object, Function>,
+    functions: BoundedMap<Object, Function>,
     scripts: Scripts,
     names: Names,
 }
@@ -75,32 +76,37 @@ struct Function {
 }
 
 /// The names of functions, with the addresses that represent them.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 struct Names {
     addresses: SyntheticAddresses,
     known: BTreeMap<String, u64>,
-    bytes: usize,
+    charge: Charge,
 }
 
 impl V8 {
     /// What was read is right for this time, in nanoseconds.
     const LASTS: u64 = 1_000_000_000;
-    /// The most arrays of bytecodes and functions to remember; then it starts over.
-    const CODES: usize = 1 << 17;
-    const FUNCTIONS: usize = 1 << 16;
 
     /// V8 with the values of its variables for debuggers, by their names without `v8dbg_`; `None`
     /// if one is missing.
-    pub fn new(constants: &HashMap<String, i32>, file_code: FileCode) -> Option<Self> {
+    pub fn new(
+        constants: &HashMap<String, i32>,
+        file_code: FileCode,
+        account: &Account,
+    ) -> Option<Self> {
         Some(Self {
             layout: Layout::new(constants)?,
             file_code,
-            interprets: FxHashMap::default(),
-            compiled: CompiledCode::default(),
-            bytecodes: FxHashMap::default(),
-            functions: HashMap::new(),
-            scripts: Scripts::default(),
-            names: Names::default(),
+            interprets: BoundedMap::new(account),
+            compiled: CompiledCode::new(account),
+            bytecodes: BoundedMap::new(account),
+            functions: BoundedMap::new(account),
+            scripts: Scripts::new(account),
+            names: Names {
+                addresses: SyntheticAddresses::default(),
+                known: BTreeMap::new(),
+                charge: account.for_names(),
+            },
         })
     }
 
@@ -172,9 +178,6 @@ impl V8 {
             }
             (None, _) => return None,
         };
-        if self.bytecodes.len() >= Self::CODES {
-            self.bytecodes.clear();
-        }
         let read_at = now;
         let read = Bytecodes { function, read_at };
         self.bytecodes.insert(bytecodes, read);
@@ -221,9 +224,6 @@ impl V8 {
             },
             None => false,
         };
-        if self.interprets.len() >= Self::CODES {
-            self.interprets.clear();
-        }
         self.interprets.insert(offset, interprets);
         interprets
     }
@@ -248,9 +248,6 @@ impl V8 {
                 name.and_then(|name| self.names.add(name))
             }
         };
-        if self.functions.len() >= Self::FUNCTIONS {
-            self.functions.clear();
-        }
         let read = Function {
             info,
             address,
@@ -258,6 +255,15 @@ impl V8 {
         };
         self.functions.insert(shared, read);
         address
+    }
+
+    /// Forgets all names so far.
+    pub fn forget_names(&mut self) {
+        let account = self.names.charge.account().clone();
+        account.leave_out();
+        self.functions = BoundedMap::new(&account);
+        self.names.known = BTreeMap::new();
+        self.names.charge.clear();
     }
 
     /// Adds the names of the functions that were seen to a perf map: lines of `START SIZE NAME`.
@@ -269,17 +275,15 @@ impl V8 {
 }
 
 impl Names {
-    /// The memory for names, at most: of some 400,000 functions.
-    const BYTES: usize = 64 << 20;
-
     /// The address that represents the functions of this name; `None` if there is no room for it.
     fn add(&mut self, name: String) -> Option<u64> {
         if let Some(&address) = self.known.get(&name) {
             return Some(address);
         }
-        let bytes = self.bytes + name.len() + size_of::<(String, u64)>();
-        (bytes <= Self::BYTES).then_some(())?;
-        self.bytes = bytes;
+        if !self.charge.add(name.len() + entry::<String, u64>()) {
+            self.charge.account().leave_out();
+            return None;
+        }
         let address = self.addresses.add_function();
         self.known.insert(name, address);
         Some(address)

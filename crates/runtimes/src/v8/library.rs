@@ -4,10 +4,11 @@ use std::fs::File;
 use std::ops::Range;
 
 use object::ReadCache;
+use prof_model::Account;
 
 use super::engine::{FileCode, V8};
 use super::layout::{Constants, Layout};
-use crate::elf::Elf;
+use crate::elf::{Elf, ReadError};
 
 /// The file that contains V8: Node's executable, or its library.
 #[derive(Clone, Debug)]
@@ -28,11 +29,19 @@ impl Library {
         matches!(name, "node" | "nodejs") || name.starts_with("libnode.so")
     }
 
-    /// Reads the symbol tables of `file`; `None` if it contains no V8 for this processor whose
-    /// layout is known.
-    pub fn read(file: File) -> Option<Self> {
+    /// Reads the tables of `file`, at most so many bytes, and returns how many they have.
+    ///
+    /// # Errors
+    ///
+    /// It contains no V8 for this processor whose layout is known, or its tables are larger.
+    pub fn read(file: File, most: u64) -> Result<(Self, u64), ReadError> {
         let cache = ReadCache::new(file);
-        let elf = Elf::parse(&cache)?;
+        let (elf, bytes) = Elf::parse_within(&cache, most)?;
+        let library = Self::of(&elf).ok_or(ReadError::None)?;
+        Ok((library, bytes))
+    }
+
+    fn of(elf: &Elf<'_>) -> Option<Self> {
         elf.is_x86_64().then_some(())?;
         let (mut variables, mut interpreter) = (Vec::new(), None);
         let mut builtins: Option<Range<u64>> = None;
@@ -69,7 +78,7 @@ impl Library {
     }
 
     /// V8 in a process that has mapped the file.
-    pub fn start(&self) -> Option<V8> {
-        V8::new(&self.constants, self.code.clone())
+    pub fn start(&self, account: &Account) -> Option<V8> {
+        V8::new(&self.constants, self.code.clone(), account)
     }
 }

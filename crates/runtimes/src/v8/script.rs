@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
+use prof_model::{Account, Charge};
+
 use super::layout::Layout;
 use super::object::Object;
 use super::text::{Characters, characters, text};
 use crate::Memory;
+use crate::bounded_map::entry;
 
-/// The scripts of a process.
-#[derive(Clone, Debug, Default)]
+/// The scripts of a process. When there is no room for another one, it starts over.
+#[derive(Debug)]
 pub(super) struct Scripts {
     /// By the object, and by its source: another script may get the same memory.
     known: HashMap<(Object, Object), Script>,
-    /// The memory for names and lines.
-    bytes: usize,
+    charge: Charge,
     /// The characters of sources that were read.
     read: usize,
 }
@@ -27,13 +29,19 @@ struct Script {
 }
 
 impl Scripts {
-    /// The memory for names and lines, at most.
-    const BYTES: usize = 64 << 20;
     /// The longest name.
     const NAME: usize = 4096;
     /// The longest source, in characters, whose lines are counted, and all of them.
     const SOURCE: usize = 8 << 20;
     const SOURCES: usize = 256 << 20;
+
+    pub(super) fn new(account: &Account) -> Self {
+        Self {
+            known: HashMap::new(),
+            charge: account.for_cache(),
+            read: 0,
+        }
+    }
 
     /// Where a position is: `FILE:LINE:COLUMN`, counted from 1, or only the file. `None` if the
     /// script has no name.
@@ -45,27 +53,25 @@ impl Scripts {
         position: Option<u32>,
     ) -> Option<String> {
         let source = script.object(memory, layout.script.source)?;
-        if !self.known.contains_key(&(script, source)) {
-            let characters = characters(layout, memory, source);
-            let left = Self::SOURCE.min(Self::SOURCES - self.read);
-            let characters = characters.filter(|it| it.length <= left);
-            self.read += characters.map_or(0, |it| it.length);
-            let read = Script::read(layout, memory, script, characters);
-            self.bytes += read.footprint();
-            if self.bytes > Self::BYTES {
-                self.known.clear();
-                self.bytes = read.footprint();
-            }
-            // It may be readable later.
-            read.name.as_ref()?;
-            self.known.insert((script, source), read);
+        let key = (script, source);
+        if let Some(known) = self.known.get(&key) {
+            return known.place(position);
         }
-        let script = self.known.get(&(script, source))?;
-        let name = script.name.as_ref()?;
-        Some(match position.and_then(|position| script.line(position)) {
-            Some((line, column)) => format!("{name}:{line}:{column}"),
-            None => name.clone(),
-        })
+        let characters = characters(layout, memory, source);
+        let left = Self::SOURCE.min(Self::SOURCES - self.read);
+        let characters = characters.filter(|it| it.length <= left);
+        self.read += characters.map_or(0, |it| it.length);
+        let read = Script::read(layout, memory, script, characters);
+        // One without a name may be readable later.
+        let place = read.place(position)?;
+        match self.charge.add(read.footprint()) {
+            true => _ = self.known.insert(key, read),
+            false => {
+                self.known = HashMap::new();
+                self.charge.clear();
+            }
+        }
+        Some(place)
     }
 }
 
@@ -87,6 +93,15 @@ impl Script {
         }
     }
 
+    /// Where a position is; `None` if the script has no name.
+    fn place(&self, position: Option<u32>) -> Option<String> {
+        let name = self.name.as_ref()?;
+        Some(match position.and_then(|position| self.line(position)) {
+            Some((line, column)) => format!("{name}:{line}:{column}"),
+            None => name.clone(),
+        })
+    }
+
     /// The line and the column of a position, counted from 1.
     fn line(&self, position: u32) -> Option<(usize, u32)> {
         (position < self.length).then_some(())?;
@@ -97,7 +112,9 @@ impl Script {
     }
 
     fn footprint(&self) -> usize {
-        size_of::<Self>() + self.name.as_ref().map_or(0, String::len) + 4 * self.line_ends.len()
+        entry::<(Object, Object), Self>()
+            + self.name.as_ref().map_or(0, String::len)
+            + 4 * self.line_ends.len()
     }
 }
 

@@ -2,9 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::time::Duration;
 
 use prof_model::{Mapping, Module, Pid};
 use prof_procfs::{Task, own_vdso};
+
+/// `.eh_frame` of the largest browsers takes 60 MB.
+pub(super) const TABLE_LIMIT: u64 = 256 << 20;
 
 /// Opens the files that code is mapped from.
 ///
@@ -19,6 +23,26 @@ pub trait ModuleFiles {
         let _ = (pid, mapping);
         own_vdso()
     }
+
+    /// The most bytes of tables that may be read now of a module of process `pid`.
+    fn most_bytes(&mut self, pid: Pid) -> u64 {
+        let _ = pid;
+        TABLE_LIMIT
+    }
+
+    /// Tables of `module` were read for process `pid`, or not, which took this time.
+    fn has_read(&mut self, pid: Pid, module: &Module, read: TablesRead, time: Duration) {
+        let _ = (pid, module, read, time);
+    }
+}
+
+/// How much of the tables of a module was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TablesRead {
+    /// So many bytes.
+    Bytes(u64),
+    /// Nothing: it would be more than may be read.
+    TooLarge,
 }
 
 /// Opens a module by its path: as the process sees it if it still lives (`/proc/PID/root`), or

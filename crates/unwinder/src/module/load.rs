@@ -7,17 +7,28 @@ use prof_model::BuildId;
 
 use super::ModuleError;
 use super::elf::{Headers, Section, SectionName, Segment};
+use super::files::TABLE_LIMIT;
 use super::source::Source;
 use crate::arch::RegisterLayout;
 use crate::cfi::CfiSection;
 
-/// `.eh_frame` of the largest browsers takes 60 MB.
-const TABLE_LIMIT: u64 = 512 << 20;
+/// The bytes of the tables that are read, now or on first use.
+pub(super) fn size_of_tables(headers: &Headers) -> u64 {
+    let size = |name| headers.section(name).map(|section| section.size);
+    let index = size(SectionName::EhFrameHdr);
+    let index = index.or(headers.eh_frame_hdr.map(|segment| segment.file_size));
+    // Without an index, all entries are read.
+    let frames = index.or(size(SectionName::EhFrame));
+    let debug = [SectionName::DebugFrame, SectionName::ZdebugFrame].map(size);
+    let sizes = debug.into_iter().chain([frames]).flatten();
+    sizes.fold(0, u64::saturating_add)
+}
 
 pub(super) fn read_eh_frame(
     source: &Source,
     headers: &Headers,
     layout: &RegisterLayout,
+    most: u64,
 ) -> Option<CfiSection> {
     let section = headers.section(SectionName::EhFrame);
     let header = match headers.section(SectionName::EhFrameHdr) {
@@ -61,7 +72,7 @@ pub(super) fn read_eh_frame(
     if indexed.is_some() {
         return indexed;
     }
-    let bytes = source.read_range(offset, size, TABLE_LIMIT).ok()?;
+    let bytes = source.read_range(offset, size, most).ok()?;
     let is_code = |address| {
         let holds = |segment: &Segment| segment.executable && segment.holds_address(address);
         headers.segments.iter().any(holds)

@@ -19,7 +19,7 @@ use crate::arch::RegisterLayout;
 use crate::cfi::CfiSection;
 
 use elf::{Headers, Section, SectionName, Segment};
-use load::{build_id, read_debug_frame, read_eh_frame};
+use load::{build_id, read_debug_frame, read_eh_frame, size_of_tables};
 pub(crate) use source::Source;
 
 /// Why a module's tables are unavailable.
@@ -60,6 +60,8 @@ pub(crate) struct ModuleTables {
     greenlet_starts: Vec<Range<u64>>,
     /// Whether it is a Go program.
     pub(crate) is_go: bool,
+    /// The bytes of the tables that are read, now or on first use.
+    pub(crate) bytes_read: u64,
 }
 
 #[derive(Debug)]
@@ -69,12 +71,14 @@ enum DebugFrame {
 }
 
 impl ModuleTables {
-    /// Reads the tables of the module at this path; `expected`: the build id it must have.
+    /// Reads the tables of the module at this path, at most so many bytes; `expected`: the build id
+    /// it must have.
     pub(crate) fn load(
         source: Source,
         path: &Path,
         layout: &RegisterLayout,
         expected: Option<&BuildId>,
+        most: u64,
     ) -> Result<Self, ModuleError> {
         let headers = Headers::read(&source)?;
         if headers.machine != layout.machine {
@@ -85,11 +89,15 @@ impl ModuleTables {
         {
             return Err(ModuleError::BuildIdDiffers);
         }
+        let bytes_read = size_of_tables(&headers);
+        if bytes_read > most {
+            return Err(ModuleError::TooLarge);
+        }
         let debug_frame = headers
             .section(SectionName::DebugFrame)
             .or_else(|| headers.section(SectionName::ZdebugFrame));
         Ok(Self {
-            eh_frame: read_eh_frame(&source, &headers, layout),
+            eh_frame: read_eh_frame(&source, &headers, layout, most),
             debug_frame: match debug_frame {
                 Some(section) => DebugFrame::Unread(section.clone()),
                 None => DebugFrame::Read(None),
@@ -102,6 +110,7 @@ impl ModuleTables {
             is_go: go::is_program(&source, &headers),
             segments: headers.segments,
             source,
+            bytes_read,
         })
     }
 

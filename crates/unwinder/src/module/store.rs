@@ -1,9 +1,11 @@
 //! The tables of the modules that are in use, and their code bytes.
 
+use std::time::Instant;
+
 use prof_model::{Mapping, ModuleId, ModuleKind, Modules, Pid};
 
 use crate::arch::RegisterLayout;
-use crate::module::files::ModuleFiles;
+use crate::module::files::{ModuleFiles, TablesRead};
 use crate::module::{ModuleError, ModuleTables, Source};
 
 /// Tables by module, read when first needed, and again if they were dropped: short-lived programs
@@ -223,7 +225,16 @@ fn read(
         ModuleKind::Vdso => Source::Image(files.vdso(pid, mapping)?),
         ModuleKind::Anonymous | ModuleKind::Kernel => return Err(ModuleError::NotElf),
     };
-    ModuleTables::load(source, &module.path, layout, module.build_id.as_ref())
+    let (most, begun) = (files.most_bytes(pid), Instant::now());
+    let expected = module.build_id.as_ref();
+    let tables = ModuleTables::load(source, &module.path, layout, expected, most);
+    let read = match &tables {
+        Ok(tables) => TablesRead::Bytes(tables.bytes_read),
+        Err(ModuleError::TooLarge) => TablesRead::TooLarge,
+        Err(_) => TablesRead::Bytes(0),
+    };
+    files.has_read(pid, module, read, begun.elapsed());
+    tables
 }
 
 #[cfg(test)]

@@ -4,19 +4,20 @@
 //! above all addresses of programs: each address in it is a line. So every reader of perf.data
 //! opens the file, and shows the function's name as that of a module.
 
+mod functions;
 pub(crate) mod late;
 mod placing;
+mod written_names;
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::sync::Arc;
 
 use prof_model::{
-    AbsoluteAddress, InterpretedFunction, InterpretedLanguage, MissingFrames, ModuleId, ModuleKind,
-    Pid, StackEnd, StackNote,
+    AbsoluteAddress, Budget, InterpretedFunction, InterpretedLanguage, MissingFrames, ModuleId,
+    ModuleKind, Pid, StackEnd, StackNote, Tid,
 };
 use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode};
-use prof_runtimes::{Function, InterpretedFrame, Interpreter, Language, Library};
+use prof_runtimes::{InterpretedFrame, Interpreter, Language, Library};
 use prof_unwinder::Target;
 
 use crate::live::interpreted::{InterpreterReader, SinceSample};
@@ -25,18 +26,18 @@ use crate::live::readings::LiveReadings;
 use crate::queue::message::{InterpretedReading, SampledThread};
 use crate::session::frame_limit;
 use crate::session::mappings::KnownMappings;
+use crate::session::read_budget::ReadBudget;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 use crate::stack_outcome::InterpretedOutcome;
+use functions::{Shown, ShownFunctions};
 use placing::{Insertion, fit, insert};
 
 /// Knows the interpreters of processes, and the functions that were seen.
 #[derive(Debug)]
 pub(crate) struct InterpretedFrames {
     interpreters: RuntimeFinder<Library, Arc<Interpreter>>,
-    /// The numbers of functions, by the paths that stand for them.
-    functions: HashMap<String, u64>,
-    /// Paths by function, which are made once.
-    paths: HashMap<(InterpretedLanguage, Arc<Function>), u64>,
+    functions: ShownFunctions,
+    budget: Budget,
     /// Where the reading threads find the interpreters.
     readings: Arc<LiveReadings>,
     /// For threads that still wait.
@@ -46,23 +47,19 @@ pub(crate) struct InterpretedFrames {
 }
 
 impl InterpretedFrames {
-    /// Functions of a recording, at most.
-    const FUNCTIONS: usize = 1 << 17;
-
-    pub(crate) fn new(readings: Arc<LiveReadings>) -> Self {
+    pub(crate) fn new(readings: Arc<LiveReadings>, budget: Budget, reading: ReadBudget) -> Self {
+        let kind = RuntimeKind {
+            is_named: Library::is_named,
+            read: |file, _, most| Library::read(file, most),
+            at: |library, start, offset, memory, _| library.at(start, offset, memory).map(Arc::new),
+            // Where its data is not mapped yet, a version that publishes its layout is not
+            // readable.
+            is_final: |interpreter: &Arc<Interpreter>| interpreter.is_readable(),
+        };
         Self {
-            interpreters: RuntimeFinder::new(RuntimeKind {
-                is_named: Library::is_named,
-                read: |file, _| Library::read(file),
-                at: |library, start, offset, memory| {
-                    library.at(start, offset, memory).map(Arc::new)
-                },
-                // Where its data is not mapped yet, a version that publishes its layout is not
-                // readable.
-                is_final: |interpreter| interpreter.is_readable(),
-            }),
-            functions: HashMap::new(),
-            paths: HashMap::new(),
+            interpreters: RuntimeFinder::new(kind, budget.clone(), reading),
+            functions: ShownFunctions::new(budget.clone()),
+            budget,
             reader: InterpreterReader::new(Arc::clone(&readings)),
             readings,
             maps: Vec::new(),
@@ -72,6 +69,13 @@ impl InterpretedFrames {
     /// Finds the interpreter of a process as soon as it is mapped or inherited, because all samples
     /// before lack their frames. The record was followed.
     pub(crate) fn follow(&mut self, record: &Record<'_>, mappings: &KnownMappings) {
+        match record {
+            Record::Fork(task) if task.pid != task.parent_pid && !task.existed => {
+                self.functions.inherit(task.parent_pid, task.pid);
+            }
+            Record::Comm(comm) if comm.exec => self.functions.forget(comm.pid),
+            _ => {}
+        }
         let pid = match record {
             Record::Mmap(mmap) if maps_interpreter(record) => mmap.pid,
             Record::Fork(task) if self.interpreters.get(task.parent_pid).is_some() => task.pid,
@@ -99,7 +103,7 @@ impl InterpretedFrames {
     pub(crate) fn add(
         &mut self,
         target: &Target<'_>,
-        reading: Option<&InterpretedReading>,
+        (reading, now): (Option<&InterpretedReading>, u64),
         chain: &mut Vec<u64>,
         note: &mut StackNote,
     ) -> Option<InterpretedOutcome> {
@@ -114,18 +118,16 @@ impl InterpretedFrames {
             None => Err(MissingFrames::NotRead),
         };
         let language = language(&interpreter);
-        let stack = match self.functions.len() < Self::FUNCTIONS {
-            true => stack.and_then(|stack| fit(stack, loops, *note)),
-            false => Err(MissingFrames::TooDeep),
-        };
+        let stack = stack.and_then(|stack| fit(stack, loops, *note));
         let added = stack.map(|(stack, loops, waiting)| {
             let of_loops = loops.iter().enumerate().map(|(number, &at)| {
                 let frames = stack.of_activation(number + waiting);
-                (at, self.addresses(language, frames))
+                (at, self.addresses((target.pid, now), language, frames))
             });
             let mut insertions: Vec<Insertion> = of_loops.collect();
             if note.end == StackEnd::Root {
-                let others = self.addresses(language, stack.of_other_stacks());
+                let others = stack.of_other_stacks();
+                let others = self.addresses((target.pid, now), language, others);
                 insertions.push((chain.len(), others));
             }
             insert(&insertions, chain, note);
@@ -139,7 +141,8 @@ impl InterpretedFrames {
         if let Err(reason) = added
             && reason != MissingFrames::UnknownVersion
         {
-            let mark = self.address(InterpretedFunction::missing(language, reason).path());
+            let missing = Shown::Missing(language, reason);
+            let mark = self.functions.address(target.pid, missing, now);
             insert(&[(innermost, vec![mark])], chain, note);
         }
         Some((language, added))
@@ -148,46 +151,31 @@ impl InterpretedFrames {
     /// The addresses that stand for frames.
     fn addresses(
         &mut self,
+        (pid, now): (Pid, u64),
         language: InterpretedLanguage,
         frames: &[InterpretedFrame],
     ) -> Vec<u64> {
         let address = |frame: &InterpretedFrame| {
-            let key = (language, Arc::clone(&frame.function));
-            let known = self.paths.get(&key).copied();
-            let base = known.unwrap_or_else(|| {
-                let base = self.address(path(language, &frame.function));
-                self.paths.insert(key, base);
-                base
-            });
+            let function = Shown::Function(language, Arc::clone(&frame.function));
+            let base = self.functions.address(pid, function, now);
             InterpretedFunction::address(base, frame.line)
         };
         frames.iter().map(address).collect()
     }
 
-    /// The address that stands for the function with this path.
-    fn address(&mut self, path: String) -> u64 {
-        let next = self.functions.len() as u64;
-        let number = *self.functions.entry(path).or_insert(next);
-        InterpretedFunction::start(number)
+    /// Maps the functions that were first seen with this sample: adds the records that must be
+    /// [written](Self::take_maps) before it.
+    pub(crate) fn map(&mut self, sample: &Sample<'_>, attr: &Attr) {
+        for (address, path) in self.functions.take_new() {
+            // The path is short.
+            let _ = encode::mmap2(&mut self.maps, attr, &mmap(sample, address, &path));
+        }
     }
 
-    /// Maps the functions in the chain of a sample that its process has not mapped yet: adds the
-    /// records that must be [written](Self::take_maps) before the sample.
-    pub(crate) fn map(
-        &mut self,
-        sample: &Sample<'_>,
-        chain: &[u64],
-        attr: &Attr,
-        mappings: &mut KnownMappings,
-    ) {
-        let Some(target) = mappings.target(sample.pid) else {
-            return;
-        };
-        for (address, path) in self.unmapped(&target, chain) {
-            let mmap = mmap(sample, address, &path);
-            // The path is short.
-            let _ = encode::mmap2(&mut self.maps, attr, &mmap);
-            mappings.follow(&Record::Mmap(mmap));
+    /// Passes the records of all functions of a process to `each`.
+    pub(crate) fn synthesize(&self, pid: Pid, each: &mut dyn FnMut(&Record<'_>)) {
+        for (address, path) in self.functions.all(pid) {
+            each(&Record::Mmap(mapping((pid, pid), address, &path)));
         }
     }
 
@@ -197,40 +185,28 @@ impl InterpretedFrames {
         has_maps.then(|| std::mem::take(&mut self.maps))
     }
 
-    /// The functions in the chain that the process has not mapped yet: where, and their paths.
-    fn unmapped(&self, target: &Target<'_>, chain: &[u64]) -> Vec<(u64, String)> {
-        let space = target.process.space();
-        let addresses = chain.iter().filter(|&&at| InterpretedFunction::holds(at));
-        let mut starts: Vec<_> = addresses
-            .map(|&at| InterpretedFunction::address(at, None))
-            .filter(|&start| space.find(AbsoluteAddress(start)).is_none())
-            .collect();
-        starts.sort_unstable();
-        starts.dedup();
-        if starts.is_empty() {
-            return Vec::new();
-        }
-        let functions = self.functions.iter();
-        let placed = functions.map(|(path, &number)| (InterpretedFunction::start(number), path));
-        placed
-            .filter(|(start, _)| starts.binary_search(start).is_ok())
-            .map(|(start, path)| (start, path.clone()))
-            .collect()
-    }
-
     /// The interpreter of a process, if it has one.
     fn interpreter(&mut self, target: &Target<'_>) -> Option<Arc<Interpreter>> {
         let has_looked = self.interpreters.find(target);
         let interpreter = self.interpreters.get(target.pid).map(|it| Arc::clone(it.0));
         if has_looked {
             let readable = interpreter.clone().filter(|it| it.is_readable());
-            self.readings.learn(target.pid, readable);
+            let account = || self.budget.account(target.pid);
+            let known = readable.map(|interpreter| (interpreter, account()));
+            self.readings.learn(target.pid, known);
         }
         interpreter
     }
 
+    /// Forgets the functions of a process: the file has them, and gets them again if they are seen
+    /// again.
+    pub(crate) fn forget_functions(&mut self, pid: Pid) {
+        self.functions.forget(pid);
+    }
+
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
+        self.functions.forget(pid);
         if self.interpreters.forget(pid) {
             self.readings.learn(pid, None);
         }
@@ -302,16 +278,6 @@ fn language(interpreter: &Interpreter) -> InterpretedLanguage {
     }
 }
 
-fn path(language: InterpretedLanguage, function: &Function) -> String {
-    let function = InterpretedFunction {
-        language,
-        name: function.name.clone(),
-        file: function.file.clone(),
-        first_line: function.first_line,
-    };
-    function.path()
-}
-
 /// The record of a function that is first seen with this sample.
 pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
     Mmap {
@@ -321,9 +287,17 @@ pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap
             time: sample.time,
             ..Stamp::default()
         },
+        ..mapping((sample.pid, sample.tid), address, path)
+    }
+}
+
+/// The record of a function of a process.
+fn mapping((pid, tid): (Pid, Tid), address: u64, path: &str) -> Mmap<'_> {
+    Mmap {
+        stamp: Stamp::default(),
         mode: CpuMode::User,
-        pid: sample.pid,
-        tid: sample.tid,
+        pid,
+        tid,
         address,
         length: InterpretedFunction::LINES,
         file_offset: 0,

@@ -6,13 +6,15 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use prof_model::{AbsoluteAddress, AddressSpace, ModuleId, Pid};
+use prof_model::{AbsoluteAddress, Account, AddressSpace, Budget, Charge, ModuleId, Pid};
 use prof_procfs::Task;
+use prof_runtimes::ReadError;
 use prof_runtimes::hotspot::{self, Frames, HotSpot};
 use prof_runtimes::v8::{self, CodePlace, V8};
 use prof_unwinder::{FrameWords, JitCode, JitFrames, Target};
 
 use crate::live::interpreted::Now;
+use crate::session::read_budget::ReadBudget;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 
 /// The runtimes of processes.
@@ -37,11 +39,11 @@ pub(crate) enum Runtime {
 }
 
 /// The names of the code of runtimes that have ended, as perf maps.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct JitNames {
-    maps: HashMap<Pid, String>,
-    /// The length of all maps.
-    bytes: usize,
+    budget: Budget,
+    /// The maps that are kept, each with what it is charged to.
+    maps: HashMap<Pid, (String, Charge)>,
 }
 
 /// A runtime at the time of a sample.
@@ -68,13 +70,14 @@ impl MappedFile<'_> {
     }
 }
 
-pub(crate) fn jit_runtimes() -> JitRuntimes {
-    RuntimeFinder::new(RuntimeKind {
+pub(crate) fn jit_runtimes(budget: Budget, reading: ReadBudget) -> JitRuntimes {
+    let kind = RuntimeKind {
         is_named: Library::is_named,
         read: Library::read,
         at: Library::at,
-        is_final: |_| true,
-    })
+        is_final: |_: &Runtime| true,
+    };
+    RuntimeFinder::new(kind, budget, reading)
 }
 
 impl Library {
@@ -82,21 +85,33 @@ impl Library {
         hotspot::Library::is_named(name) || v8::Library::is_named(name)
     }
 
-    fn read(file: File, name: &str) -> Option<Self> {
-        match hotspot::Library::is_named(name) {
-            true => hotspot::Library::read(file).map(Self::HotSpot),
-            false => v8::Library::read(file).map(Self::V8),
-        }
+    fn read(file: File, name: &str, most: u64) -> Result<(Self, u64), ReadError> {
+        Ok(match hotspot::Library::is_named(name) {
+            true => {
+                let (library, bytes) = hotspot::Library::read(file, most)?;
+                (Self::HotSpot(library), bytes)
+            }
+            false => {
+                let (library, bytes) = v8::Library::read(file, most)?;
+                (Self::V8(library), bytes)
+            }
+        })
     }
 
-    fn at(&self, start: u64, file_offset: u64, memory: &mut Now) -> Option<Runtime> {
+    fn at(
+        &self,
+        start: u64,
+        file_offset: u64,
+        memory: &mut Now,
+        account: &Account,
+    ) -> Option<Runtime> {
         match self {
             Self::HotSpot(library) => {
-                let machine = library.at(start, file_offset, memory)?;
+                let machine = library.at(start, file_offset, memory, account)?;
                 Some(Runtime::HotSpot(Box::new(machine)))
             }
             Self::V8(library) => Some(Runtime::V8 {
-                engine: Box::new(library.start()?),
+                engine: Box::new(library.start(account)?),
                 names_itself: None,
             }),
         }
@@ -120,6 +135,13 @@ impl Runtime {
         }
     }
 
+    fn forget_names(&mut self) {
+        match self {
+            Self::HotSpot(machine) => machine.forget_names(),
+            Self::V8 { engine, .. } => engine.forget_names(),
+        }
+    }
+
     pub(crate) fn write_perf_map(&self, map: &mut String) {
         match self {
             Self::HotSpot(machine) => machine.write_perf_map(map),
@@ -128,26 +150,60 @@ impl Runtime {
     }
 }
 
-impl JitNames {
-    /// The length of all maps, at most.
-    const BYTES: usize = 128 << 20;
+/// Forgets the names that are kept of a process.
+pub(crate) fn forget_names(runtimes: &mut JitRuntimes, pid: Pid) {
+    if let Some((runtime, _)) = runtimes.get(pid) {
+        runtime.forget_names();
+    }
+}
 
-    /// Adds those of a runtime. Of two in one process, the names of the later one count.
-    pub(crate) fn add(&mut self, pid: Pid, runtime: &Runtime) {
-        if self.bytes >= Self::BYTES {
-            return;
-        }
-        let mut map = self.maps.remove(&pid).unwrap_or_default();
-        let before = map.len();
-        runtime.write_perf_map(&mut map);
-        self.bytes += map.len() - before;
-        if !map.is_empty() {
-            self.maps.insert(pid, map);
+impl JitNames {
+    /// Ended processes may keep this part of the budget.
+    const PART: usize = 4;
+
+    pub(crate) fn new(budget: Budget) -> Self {
+        Self {
+            budget,
+            maps: HashMap::new(),
         }
     }
 
-    pub(crate) fn into_maps(self) -> HashMap<Pid, String> {
-        self.maps
+    /// Adds those of a runtime. Of two in one process, the names of the later one count.
+    pub(crate) fn add(&mut self, pid: Pid, runtime: Runtime) {
+        let account = self.budget.account(pid);
+        let (mut map, mut charge) =
+            (self.maps.remove(&pid)).unwrap_or_else(|| (String::new(), account.for_names()));
+        runtime.write_perf_map(&mut map);
+        // What it has kept needs more.
+        drop(runtime);
+        map.shrink_to_fit();
+        match charge.set(map.len()) {
+            true if map.is_empty() => {}
+            true => _ = self.maps.insert(pid, (map, charge)),
+            false => account.leave_out(),
+        }
+    }
+
+    /// Drops the largest maps while those of all take too much; returns whose they were.
+    pub(crate) fn shrink(&mut self) -> Vec<Pid> {
+        let mut dropped = Vec::new();
+        let bytes = |maps: &HashMap<Pid, (String, Charge)>| -> usize {
+            maps.values().map(|(map, _)| map.len()).sum()
+        };
+        while bytes(&self.maps) > self.budget.total() / Self::PART {
+            let largest = self.maps.iter().max_by_key(|(_, (map, _))| map.len());
+            let Some(pid) = largest.map(|(&pid, _)| pid) else {
+                break;
+            };
+            self.maps.remove(&pid);
+            dropped.push(pid);
+        }
+        dropped
+    }
+
+    pub(crate) fn take_maps(&mut self) -> HashMap<Pid, String> {
+        let maps = std::mem::take(&mut self.maps).into_iter();
+        maps.map(|(pid, (map, _))| (pid, map)).collect()
     }
 }
 

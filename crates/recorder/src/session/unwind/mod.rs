@@ -9,7 +9,7 @@ mod tail_change;
 
 use std::collections::HashMap;
 
-use prof_model::{MissingMemory, Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
+use prof_model::{Budget, MissingMemory, Pid, Process, StackEnd, StackNote, Tid, UserRegisters};
 use prof_perfdata::{Sample, context};
 use prof_runtimes::SyntheticCode;
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
@@ -17,6 +17,7 @@ use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 use crate::live_names::LiveNames;
 use crate::queue::message::StackTail;
 use crate::session::mappings::KnownMappings;
+use crate::session::read_budget::ReadBudget;
 use crate::session::unwind::deep_threads::{DeepThread, DeepThreads};
 use crate::session::unwind::jit_runtimes::{JitNames, JitRuntime, JitRuntimes, jit_runtimes};
 use crate::session::unwind::module_files::LiveFiles;
@@ -29,6 +30,7 @@ pub(crate) struct ChainBuilder {
     users: UserUnwinder,
     /// For samples of unknown processes.
     unknown: Process,
+    dropped_names: Vec<Pid>,
     /// Whether to unwind at all. Otherwise chains have only the innermost frame of the user's part.
     pub(crate) unwinds: bool,
 }
@@ -83,8 +85,13 @@ impl<'a> UserStack<'a> {
 impl ChainBuilder {
     /// A builder that keeps unwind tables in this many bytes of memory, if that is limited, and
     /// then no stacks: copying each would be the largest cost.
-    pub(crate) fn new(memory: Option<usize>, live_names: Option<LiveNames>) -> Self {
-        let unwinder = Unwinder::new(LiveFiles);
+    pub(crate) fn new(
+        memory: Option<usize>,
+        live_names: Option<LiveNames>,
+        budget: &Budget,
+        reading: ReadBudget,
+    ) -> Self {
+        let unwinder = Unwinder::new(LiveFiles::new(reading.clone()));
         Self {
             users: UserUnwinder {
                 unwinder: match memory {
@@ -95,13 +102,14 @@ impl ChainBuilder {
                     Some(_) => 0,
                     None => DeepThreads::USUAL_BYTES,
                 }),
-                runtimes: jit_runtimes(),
-                jit_names: JitNames::default(),
+                runtimes: jit_runtimes(budget.clone(), reading),
+                jit_names: JitNames::new(budget.clone()),
                 live_names,
                 kernel_callchain: Vec::new(),
                 missing: MissingMemory::NONE,
             },
             unknown: Process::default(),
+            dropped_names: Vec::new(),
             unwinds: true,
         }
     }
@@ -115,17 +123,27 @@ impl ChainBuilder {
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
         if let Some(runtime) = self.users.runtimes.take(pid) {
-            self.users.jit_names.add(pid, &runtime);
+            self.users.jit_names.add(pid, runtime);
+            self.dropped_names.extend(self.users.jit_names.shrink());
         }
+    }
+
+    /// The processes that have ended and whose names were dropped since the last call.
+    pub(crate) fn take_dropped_names(&mut self) -> Vec<Pid> {
+        std::mem::take(&mut self.dropped_names)
+    }
+
+    /// Forgets the names that are kept of a process.
+    pub(crate) fn forget_names(&mut self, pid: Pid) {
+        jit_runtimes::forget_names(&mut self.users.runtimes, pid);
     }
 
     /// The names of the code that runtimes have compiled or interpreted, as perf maps.
     pub(crate) fn take_perf_maps(&mut self) -> HashMap<Pid, String> {
-        let mut names = std::mem::take(&mut self.users.jit_names);
         for (pid, runtime) in self.users.runtimes.take_all() {
-            names.add(pid, &runtime);
+            self.users.jit_names.add(pid, runtime);
         }
-        names.into_maps()
+        self.users.jit_names.take_maps()
     }
 
     /// Replaces `chain` by that of the sample.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use prof_model::Account;
+
 use super::names::LASTS;
 use super::{Code, Frames, HotSpot};
 use crate::Memory;
@@ -271,9 +273,13 @@ impl Machine {
     }
 
     fn start(&mut self) -> Option<HotSpot> {
+        self.start_with(&Account::default())
+    }
+
+    fn start_with(&mut self, account: &Account) -> Option<HotSpot> {
         let symbols = (BASE..).step_by(8).zip(SYMBOLS);
         let symbols: Vec<_> = symbols.map(|(at, name)| (name, at)).collect();
-        HotSpot::new(&symbols, &mut self.image)
+        HotSpot::new(&symbols, &mut self.image, account)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The names of code and of interpreted methods.
 
+use prof_model::Budget;
+
 use super::super::names::LASTS;
 use super::{ALL_VERSIONS, HOTSPOT_17, Image, Machine, NAME_FIELDS};
 use crate::{Memory, SyntheticCode};
@@ -82,6 +84,42 @@ fn interpreted_methods_have_addresses_of_their_own() {
     }
     assert_eq!(name(&map, light), Some("long a.Hot.light()"));
     assert_eq!(map.lines().count(), 2, "{map}");
+}
+
+#[test]
+fn code_without_room_for_its_name_has_no_wrong_one() {
+    let mut machine = Machine::new(&[&ALL_VERSIONS, &HOTSPOT_17, &NAME_FIELDS]);
+    let [heavy, light] = ["heavy", "light"].map(|it| machine.method(["a/Hot", it, "()V"]));
+    let old = machine.blob("nmethod", 48, 6, 0);
+    machine.set_method(old, heavy);
+    let budget = Budget::new(4000);
+    let mut hotspot = machine.start_with(&budget.account(7)).unwrap();
+    hotspot.code_at(&mut machine.image, old, 0).unwrap();
+    let mut others = Vec::new();
+    for pid in 8..20 {
+        let mut charge = budget.account(pid).for_names();
+        while charge.add(1) {}
+        others.push(charge);
+    }
+    let new = machine.put(0..48, "nmethod", (4, 0));
+    assert_eq!(new, old);
+    machine.set_method(new, light);
+    hotspot.code_at(&mut machine.image, new, LASTS).unwrap();
+    assert_eq!(hotspot.interpreted(&mut machine.image, light, LASTS), None);
+    let mut after = [new, 1];
+    hotspot.move_replacing(&mut after);
+    let mut map = String::new();
+    hotspot.write_perf_map(&mut map);
+    assert_eq!(name(&map, old), Some("void a.Hot.heavy()"));
+    assert!(SyntheticCode::contains(after[0]));
+    assert_eq!((name(&map, after[0]), after[1]), (None, 1));
+    assert_eq!(budget.take_lacking(), [7]);
+    hotspot.forget_names();
+    let mut map = String::new();
+    hotspot.write_perf_map(&mut map);
+    assert_eq!(map, "");
+    drop((hotspot, others));
+    assert_eq!(budget.used(), 0);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! How the code of a frame leads to its function.
 
+use prof_model::Account;
+
 use super::super::CodePlace::{self, InFile, RunTime};
 use super::super::{FileCode, FrameWords, V8};
 use super::{
@@ -99,7 +101,7 @@ fn optimized_code_has_its_function() {
 #[test]
 fn interpreters_without_symbols_are_known_by_their_frames() {
     let constants = NODE_20.map(|(name, value)| (name.to_owned(), value));
-    let stripped = V8::new(&constants.into(), FileCode::default()).unwrap();
+    let stripped = V8::new(&constants.into(), FileCode::default(), &Account::default()).unwrap();
     for mut v8 in [Heap::start(&[]).unwrap(), stripped] {
         let mut heap = Heap::default();
         let function = heap.named_function("work");

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use prof_model::{Account, Budget};
+
 use super::{CodePlace, FileCode, FrameWords, V8};
 
 use crate::{Memory, SyntheticCode};
@@ -180,13 +182,17 @@ impl Heap {
 
     /// V8 in the process.
     fn start(changed: &[(&str, i32)]) -> Option<V8> {
+        Self::start_with(changed, &Account::default())
+    }
+
+    fn start_with(changed: &[(&str, i32)], account: &Account) -> Option<V8> {
         let all = NODE_20.iter().chain(changed);
         let constants = all.map(|&(name, value)| (name.to_owned(), value));
         let code = FileCode {
             builtins: Some(BUILTINS),
             interpreter: Some(INTERPRETER_CODE),
         };
-        V8::new(&constants.collect::<HashMap<_, _>>(), code)
+        V8::new(&constants.collect::<HashMap<_, _>>(), code, account)
     }
 }
 
@@ -230,7 +236,7 @@ fn a_layout_needs_all_constants() {
     assert!(Heap::start(&[]).is_some());
     assert!(Heap::start(&[("TaggedSize", 4)]).is_none(), "compressed");
     assert!(Heap::start(&[("off_fp_function", 16)]).is_none());
-    assert!(V8::new(&HashMap::new(), FileCode::default()).is_none());
+    assert!(V8::new(&HashMap::new(), FileCode::default(), &Account::default()).is_none());
 }
 
 #[test]
@@ -260,6 +266,31 @@ fn functions_have_the_names_of_their_strings() {
     let data = heap.put(b"outside");
     let external = heap.made_of(EXTERNAL | ONE_BYTE, 7, &[0, data]);
     check(&mut heap, external, "outside");
+}
+
+#[test]
+fn names_without_room_are_left_out() {
+    let budget = Budget::new(64 << 10);
+    let account = budget.account(7);
+    let mut heap = Heap::default();
+    let mut v8 = Heap::start_with(&[], &account).unwrap();
+    let mut shown = Vec::new();
+    for number in 0..1000 {
+        let function = heap.named_function(&format!("function{number}"));
+        shown.push(named(&mut heap, &mut v8, function));
+        assert!(budget.used() <= budget.total() / 2, "{}", budget.used());
+    }
+    let kept = shown.iter().flatten().count();
+    assert!((100..1000).contains(&kept), "{kept}");
+    assert_eq!(shown[0].as_deref(), Some("JS:function0"));
+    assert_eq!(budget.take_lacking(), [7]);
+    v8.forget_names();
+    let (used, function) = (budget.used(), heap.named_function("next"));
+    let next = named(&mut heap, &mut v8, function);
+    assert_eq!(next.as_deref(), Some("JS:next"));
+    assert!(used < budget.total() / 4, "{used}");
+    drop(v8);
+    assert_eq!(budget.used(), 0);
 }
 
 /// A scope of a function with so many locals.
