@@ -1,6 +1,7 @@
 //! The system calls on events, each as one safe function.
 
 pub(crate) mod context_pin;
+pub(crate) mod exit_reports;
 pub(crate) mod probe_reach;
 pub(crate) mod ring;
 
@@ -58,8 +59,14 @@ pub(crate) fn open_counter(setup: &Setup) -> Result<OwnedFd, Errno> {
     open(&mut attr, MonitoredThreads::CALLER, None, None)
 }
 
-/// Opens an event that counts the event of `setup`, and writes a READ record as a thread ends.
-pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<OwnedFd, Errno> {
+/// Opens an event that counts the event of `setup`, and writes a READ record as a thread ends, or
+/// else records of its switches, its start and its end.
+pub(crate) fn open_exit_counter(
+    setup: &Setup,
+    tid: Tid,
+    cpu: u32,
+    switches: bool,
+) -> Result<OwnedFd, Errno> {
     let mut attr = sys::bindings::perf_event_attr {
         sample_regs_user: 0,
         sample_regs_intr: 0,
@@ -78,13 +85,14 @@ pub(crate) fn open_exit_counter(setup: &Setup, tid: Tid, cpu: u32) -> Result<Own
     attr.set_freq(0);
     attr.__bindgen_anon_1.sample_period = 0;
     attr.set_precise_ip(0);
-    attr.set_inherit_stat(1);
+    attr.set_inherit_stat((!switches).into());
+    attr.set_context_switch(switches.into());
     attr.set_mmap(0);
     attr.set_mmap2(0);
     attr.set_build_id(0);
     attr.set_comm(0);
     attr.set_comm_exec(0);
-    attr.set_task(0);
+    attr.set_task(switches.into());
     open(&mut attr, MonitoredThreads::Thread(tid), Some(cpu), None)
 }
 

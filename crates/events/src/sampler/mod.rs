@@ -5,6 +5,7 @@ pub(crate) mod opened;
 mod opening;
 pub(crate) mod overflow_signal;
 pub(crate) mod ring_watch;
+pub(crate) mod run_times;
 pub(crate) mod wait;
 
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ use exit_counters::ExitCounters;
 use opened::Opened;
 use overflow_signal::OverflowSignal;
 use ring_watch::CpuRing;
+use run_times::RunTimes;
 
 /// Events open on every CPU for every thread of the targets. Dropping it ends the sampling.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub struct Sampler {
     pub(crate) opened: Opened,
     pub(crate) toggling: Toggling,
     pub(crate) overflow_signal: Option<OverflowSignal>,
+    pub(crate) run_times: RunTimes,
     /// Waits for one event of each stream, and for what [`Sampler::watch`] added. It holds
     /// nothing open, so it may be closed before or after the events.
     pub(crate) waiter: OwnedFd,
@@ -236,8 +239,15 @@ impl Sampler {
             let drained = stream.ring.drain(|record| each(number, record));
             total.bytes += drained.bytes;
             total.corrupt |= drained.corrupt;
-            stream.exit_counters.drain(|record| each(number, record));
+            let exits = &mut stream.exit_counters;
+            exits.drain(number, &mut self.run_times, |record| each(number, record));
         }
+        let streams = &self.streams;
+        self.run_times.report(|number, record| {
+            if (streams.get(number)).is_some_and(|stream| stream.exit_counters.rename(record)) {
+                each(number, record);
+            }
+        });
         total
     }
 

@@ -9,9 +9,11 @@ use rustix::event::epoll;
 use rustix::io::Errno;
 
 use crate::attr::definition::Definition;
+use crate::attr::sample_period::is_time;
 use crate::attr::setup::{Scope, Setup};
 use crate::error::Error;
 use crate::kernel;
+use crate::kernel::exit_reports;
 use crate::kernel::probe_reach::ProbeReach;
 use crate::kernel::ring::Ring;
 use crate::plan::fallback;
@@ -24,6 +26,7 @@ use crate::request::Request;
 use crate::request::sizes::{BufferRequest, Sizes};
 use crate::sampler::exit_counters::ExitCounters;
 use crate::sampler::opened::{Opened, OpenedEvent};
+use crate::sampler::run_times::RunTimes;
 use crate::sampler::{Sampler, Stream, StreamEvent};
 use crate::system;
 use crate::system::System;
@@ -133,6 +136,7 @@ impl<'a> Opening<'a> {
             places: HashMap::new(),
             toggling: self.request.toggling,
             overflow_signal: None,
+            run_times: RunTimes::default(),
             opened: Opened {
                 events: probed.events,
                 late: Vec::new(),
@@ -301,7 +305,8 @@ impl<'a> Opening<'a> {
                 && let Some(stream) = sampler.streams.get_mut(place)
             {
                 // Without it, the work of each thread is unknown.
-                let _ = stream.exit_counters.add(&event.setup, id, tid, cpu);
+                let by_switches = is_time(&event.setup.spec) && !exit_reports::are_there();
+                let _ = (stream.exit_counters).add(&event.setup, id, (tid, cpu), by_switches);
             }
         }
         Ok(())
