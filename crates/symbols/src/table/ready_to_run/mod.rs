@@ -252,6 +252,25 @@ mod tests {
         assert!(compiled > 50, "{compiled} of {libraries:?}");
     }
 
+    /// A small library of all that is read, which fuzzing begins with.
+    #[test]
+    fn the_seed_of_fuzzing_has_methods_and_instances() {
+        let seed = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../fuzz/seeds/symbols_elf/ready_to_run"
+        );
+        let (functions, names) = named(&std::fs::read(seed).unwrap()).unwrap();
+        let mut names: Vec<String> = names.into_values().collect();
+        names.sort();
+        assert_eq!(
+            (functions, &*names),
+            (
+                3,
+                &["Hot::Heavy", "Hot::Heavy", "Hot::Main"].map(String::from)[..]
+            )
+        );
+    }
+
     #[test]
     fn damaged_libraries_are_survived() {
         let libraries = libraries();
