@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   DIRECTORY/out.svg      the directory is opened once and held; all else happens in it, by name
-//!       .prof.PID.TIME     a new file beside the target (O_EXCL, 0600) ...
-//!       out.svg            ... that takes the name by a rename: a link there is replaced
+//!       (no name)          a new file in it (O_TMPFILE, 0600), of which SIGKILL leaves nothing ...
+//!       .prof.PID.TIME     ... that gets this name in the end, or has it from the start (O_EXCL)
+//!                          where there are no files without a name ...
+//!       out.svg            ... and takes the target's by a rename: a link there is replaced
 //! ```
 //! Pipes and devices are written directly: they are opened and never created or replaced.
 
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use prof_procfs::descriptor;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 /// Where to write.
@@ -85,7 +87,8 @@ fn buffered<E: From<io::Error>>(
 #[derive(Debug)]
 pub struct NewFile {
     place: OutputPath,
-    temporary: OsString,
+    /// `None` as long as it has no name.
+    temporary: Option<OsString>,
     file: Option<File>,
 }
 
@@ -104,16 +107,25 @@ impl NewFile {
     /// The rename fails. The file that had the name is then untouched.
     pub fn finish(mut self) -> io::Result<File> {
         let at = self.place.directory.as_fd();
-        rustix::fs::renameat(at, &self.temporary, at, &self.place.name)?;
+        let temporary = match self.temporary.take() {
+            Some(name) => name,
+            None => {
+                let unnamed = descriptor(self.file()?);
+                let follow = AtFlags::SYMLINK_FOLLOW;
+                with_free_name(|name| rustix::fs::linkat(CWD, &unnamed, at, name, follow))?.1
+            }
+        };
+        let temporary = self.temporary.insert(temporary);
+        rustix::fs::renameat(at, &*temporary, at, &self.place.name)?;
         self.file.take().ok_or(ErrorKind::NotFound.into())
     }
 }
 
 impl Drop for NewFile {
     fn drop(&mut self) {
-        if self.file.is_some() {
+        if let (Some(name), Some(_)) = (&self.temporary, &self.file) {
             // Best effort: a destructor cannot report an error.
-            let _ = self.place.remove(&self.temporary);
+            let _ = self.place.remove(name);
         }
     }
 }
@@ -248,18 +260,15 @@ impl OutputPath {
     /// Creates a file with the mode of the file that it replaces if that is ours, else for its
     /// owner only. Another user's file is replaced as well, but its mode is not taken over.
     fn new_file(self) -> io::Result<NewFile> {
-        const ATTEMPTS: u32 = 100;
-        let mut created = Err(Errno::EXIST);
-        let mut temporary = OsString::new();
-        for _ in 0..ATTEMPTS {
-            temporary = temporary_name();
-            created = self.create(&temporary);
-            if !matches!(created, Err(Errno::EXIST)) {
-                break;
+        let (file, temporary) = match self.create_unnamed() {
+            Some(file) => (file, None),
+            None => {
+                let (file, name) = with_free_name(|name| self.create(name))?;
+                (file, Some(name))
             }
-        }
+        };
         let new = NewFile {
-            file: Some(created?),
+            file: Some(file),
             place: self,
             temporary,
         };
@@ -269,6 +278,15 @@ impl OutputPath {
             preserve_mode(new.file()?, &old)?;
         }
         Ok(new)
+    }
+
+    /// A file without a name; `None` where the file system has no such files, or where there is no
+    /// /proc, by which it gets one later.
+    fn create_unnamed(&self) -> Option<File> {
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = rustix::fs::openat(&self.directory, ".", flags, mode).ok()?;
+        descriptor(&file).exists().then(|| File::from(file))
     }
 
     fn create(&self, name: &OsStr) -> rustix::io::Result<File> {
@@ -352,6 +370,22 @@ fn preserve_mode(file: &File, old: &Stat) -> io::Result<()> {
         mode -= Mode::RWXG;
     }
     Ok(rustix::fs::fchmod(file, mode)?)
+}
+
+/// Creates something under a temporary name that nothing has, which is returned, too.
+fn with_free_name<T>(
+    create: impl Fn(&OsStr) -> rustix::io::Result<T>,
+) -> rustix::io::Result<(T, OsString)> {
+    const ATTEMPTS: u32 = 100;
+    let mut created = Err(Errno::EXIST);
+    for _ in 0..ATTEMPTS {
+        let name = temporary_name();
+        created = create(&name).map(|made| (made, name));
+        if !matches!(created, Err(Errno::EXIST)) {
+            break;
+        }
+    }
+    created
 }
 
 fn temporary_name() -> OsString {
@@ -507,5 +541,31 @@ mod tests {
         assert_eq!(taken.kind(), ErrorKind::AlreadyExists);
         place.rename_to_free(place.name(), OsStr::new("c")).unwrap();
         assert_eq!(fs::read(folder.path().join("b")).unwrap(), b"b");
+    }
+
+    #[test]
+    fn an_output_that_is_not_complete_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let files = || fs::read_dir(folder.path()).unwrap().count();
+        let place = OutputPath::new(&path).unwrap();
+        let can_be_unnamed = place.create_unnamed().is_some();
+        let Output::New(new) = Output::create(&path).unwrap() else {
+            panic!("a new file");
+        };
+        assert_eq!(files(), usize::from(!can_be_unnamed));
+        new.file().unwrap().write_all(b"text").unwrap();
+        new.finish().unwrap();
+        assert_eq!((files(), &*fs::read(&path).unwrap()), (1, &b"text"[..]));
+        // On a file system where each file has a name.
+        let (file, name) = with_free_name(|name| place.create(name)).unwrap();
+        let new = NewFile {
+            place,
+            temporary: Some(name),
+            file: Some(file),
+        };
+        assert_eq!(files(), 2);
+        new.finish().unwrap();
+        assert_eq!((files(), &*fs::read(&path).unwrap()), (1, &b""[..]));
     }
 }
