@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -177,8 +178,9 @@ impl ModuleId {
 /// Every module seen, each once.
 #[derive(Clone, Debug, Default)]
 pub struct Modules {
-    modules: Vec<Module>,
-    ids: HashMap<Module, ModuleId>,
+    modules: Vec<Arc<Module>>,
+    /// Of the modules as they were recorded.
+    ids: HashMap<Arc<Module>, ModuleId>,
 }
 
 impl Modules {
@@ -188,7 +190,8 @@ impl Modules {
             return id;
         }
         let id = ModuleId(self.modules.len() as u32);
-        self.modules.push(module.clone());
+        let module = Arc::new(module);
+        self.modules.push(Arc::clone(&module));
         self.ids.insert(module, id);
         id
     }
@@ -196,7 +199,7 @@ impl Modules {
     /// Adds the build id of a module that was recorded without one. The module as it was recorded
     /// still has the same id.
     pub fn set_build_id(&mut self, id: ModuleId, build_id: BuildId) {
-        self.modules[id.index()].build_id = Some(build_id);
+        Arc::make_mut(&mut self.modules[id.index()]).build_id = Some(build_id);
     }
 
     /// How many modules there are.
@@ -214,7 +217,7 @@ impl Modules {
         self.modules
             .iter()
             .enumerate()
-            .map(|(index, module)| (ModuleId(index as u32), module))
+            .map(|(index, module)| (ModuleId(index as u32), &**module))
     }
 
     /// Whether a Java VM is among them.
