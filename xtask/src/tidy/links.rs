@@ -97,7 +97,7 @@ fn links(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// The paths of Rust files, with their lines; those in braces (`{a,b}.rs`) are left out.
-fn source_paths(text: &str) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn source_paths(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_other = |char: char| !char.is_alphanumeric() && !"_/.-{},".contains(char);
     let words = text.lines().enumerate().flat_map(move |(index, line)| {
         let words = line.split(is_other);
@@ -107,7 +107,7 @@ fn source_paths(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Whether a path ends in these folders and this file.
-fn ends_in(path: &str, end: &str) -> bool {
+pub(super) fn ends_in(path: &str, end: &str) -> bool {
     let before = path.strip_suffix(end);
     before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: checks the promises of docs/architecture.md about the source tree.
 
 mod circles;
+mod effects;
 mod layers;
 mod links;
 mod modules;
@@ -71,6 +72,7 @@ fn check_files(root: &Path) -> Result<Vec<Problem>> {
     problems.extend(circles::check(&sources));
     problems.extend(public::check(&sources));
     problems.extend(links::check(root, &sources)?);
+    problems.extend(effects::check(root, &sources));
     problems.extend(prose::check(root)?);
     problems.extend(layers::check_map(root)?);
     Ok(problems)
