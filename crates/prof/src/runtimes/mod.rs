@@ -43,8 +43,8 @@ const ALL_JVMS: Duration = Duration::from_secs(15);
 pub(crate) struct RuntimeHelp {
     /// What was set for the command.
     settings: Settings,
-    /// Stays until the maps are removed.
-    _note: Option<Note>,
+    /// Stays until the maps are removed; after an error, the next prof does that.
+    note: Option<Note>,
     /// The processes that ran before: at the end, JVMs among them get a request.
     attached: Vec<Pid>,
     /// The perf maps that exist already.
@@ -56,7 +56,7 @@ impl RuntimeHelp {
     pub(crate) fn none() -> Self {
         Self {
             settings: Settings::default(),
-            _note: None,
+            note: None,
             attached: Vec::new(),
             before: PerfMaps::default(),
         }
@@ -83,7 +83,7 @@ impl RuntimeHelp {
         let (settings, note) = requested.unzip();
         Self {
             settings: settings.unwrap_or_default(),
-            _note: note,
+            note,
             attached: match target {
                 Target::Processes(pids) => pids.clone(),
                 _ => Vec::new(),
@@ -96,10 +96,19 @@ impl RuntimeHelp {
     /// cannot be found later, also those of files that only the recorder can still open, and
     /// removes the perf maps that prof caused. Signals end the requests.
     pub(crate) fn finish(self, summary: &Summary, signals: &Signals, console: Console) {
+        if self.store(summary, signals, console)
+            && let Some(note) = self.note
+        {
+            note.remove();
+        }
+    }
+
+    /// Returns whether that went well.
+    fn store(&self, summary: &Summary, signals: &Signals, console: Console) -> bool {
         let mut maps = self.request_from_jvms(&summary.pinned, signals, console);
         let requested = self.add_written(&mut maps, summary);
         if maps.is_empty() && summary.pinned.is_empty() {
-            return;
+            return true;
         }
         let pids: BTreeSet<Pid> = maps.iter().map(|map| map.pid).collect();
         let mut recorded = BTreeSet::new();
@@ -109,18 +118,18 @@ impl RuntimeHelp {
                 Err(error) => {
                     let context = "cannot store the symbols of files that will be gone later";
                     Console::error(&error.context(context));
-                    return;
+                    return false;
                 }
             }
         }
         // A process of which nothing was recorded needs no map.
         for map in &maps {
             let dotnet = self.settings.of_dotnet();
-            if dotnet.is_some() && requested.get(&map.pid).copied() == dotnet {
-                self.before
-                    .read_at
-                    .iter()
-                    .for_each(|&begin| map.remove_images(begin));
+            if dotnet.is_some()
+                && requested.get(&map.pid).copied() == dotnet
+                && let Some(begin) = self.before.read_at
+            {
+                map.remove_images(begin);
             }
             map.remove();
         }
@@ -140,6 +149,7 @@ impl RuntimeHelp {
                 counted(maps.len() as u64, "process"),
             ));
         }
+        true
     }
 
     /// Adds the perf maps that the settings caused; returns the processes that may have written

@@ -21,7 +21,7 @@ use super::perf_maps::{PerfMap, requested_processes};
 
 const PREFIX: &str = "prof-maps-";
 
-/// A note, which is removed when this is dropped.
+/// A note.
 #[derive(Debug)]
 pub(super) struct Note(PathBuf);
 
@@ -34,15 +34,18 @@ impl Note {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let mut file = options.open(&path).ok()?;
-        let note = Self(path);
-        file.write_all(recording.as_os_str().as_bytes()).ok()?;
-        Some(note)
+        match file.write_all(recording.as_os_str().as_bytes()) {
+            Ok(()) => Some(Self(path)),
+            Err(_) => {
+                Self(path).remove();
+                None
+            }
+        }
     }
-}
 
-impl Drop for Note {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+    /// The maps are removed.
+    pub(super) fn remove(self) {
+        let _ = fs::remove_file(self.0);
     }
 }
 
