@@ -188,3 +188,22 @@ fn did_you_mean(similar: &[String]) -> String {
         similar => format!("; did you mean {}?", one_of(similar)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_unpacks_to_too_much_was_not_cut_off() {
+        let mut quality = Quality::default();
+        quality.losses.truncated_file = true;
+        let reason = NoSamples::recorded(&quality).to_string();
+        assert!(reason.contains("cut off"), "{reason}");
+        quality.losses.too_large_file = true;
+        let reason = NoSamples::recorded(&quality).to_string();
+        assert!(
+            reason.contains("compressed records hold more") && !reason.contains("cut off"),
+            "{reason}"
+        );
+    }
+}
