@@ -1,7 +1,8 @@
 //! Files in a directory where everybody may write: other users neither take prof's place there nor
 //! find anything of its.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use prof_tests::{Need, Outcome, Program, Session, USER_CODE, dotnet, needs, own_tmp};
@@ -60,9 +61,16 @@ fn links_in_place_of_perf_maps_are_not_followed() {
     }
     let session = Session::new();
     let precious = session.write("precious", b"precious");
-    let plant = "for pid in $(seq 500); do ln -s \"$0/precious\" /tmp/perf-$pid.map; done
-        chown -h 65534 /tmp/perf-*.map";
-    let launcher = own_tmp(&session, "1777", plant);
+    // All at once: each process that a script starts takes another process id.
+    let links = session.path("links");
+    fs::create_dir(&links).unwrap();
+    fs::set_permissions(&links, Permissions::from_mode(0o1777)).unwrap();
+    for pid in 1..2000 {
+        let link = links.join(format!("perf-{pid}.map"));
+        symlink(&precious, &link).unwrap();
+        lchown(&link, Some(65534), Some(65534)).unwrap();
+    }
+    let launcher = own_tmp(&session, "1777", "cp -a \"$0\"/links/. /tmp/");
     for command in commands() {
         for behind_a_script in [false, true] {
             let mut words = vec!["record".to_owned(), "--".to_owned()];
