@@ -17,8 +17,8 @@ pub(crate) struct Ending {
 #[derive(Debug)]
 enum Means {
     Pidfd(OwnedFd),
-    /// A thread waits and writes to it: Linux before 5.3 has no pidfds, and some containers' seccomp
-    /// filters refuse what they do not know.
+    /// A thread waits and writes to it: Linux before 5.3 has no pidfds, and seccomp filters of some
+    /// containers refuse what they do not know.
     Thread(PipeReader),
 }
 

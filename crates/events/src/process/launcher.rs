@@ -12,9 +12,9 @@ use prof_model::{Pid, Tid};
 use rustix::process::Signal;
 
 use crate::process::ending::Ending;
+use crate::process::limits::Limits;
 use crate::process::poll::wait_readable;
 use crate::process::signals::Signals;
-use crate::system::Limits;
 
 /// A program to start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -180,8 +180,8 @@ impl HeldCommand {
             report,
         };
         // SAFETY: between fork and exec the closure makes system calls only: read, write, close,
-        // setrlimit, sigaction and sigmask; it neither allocates nor takes locks. Closing `go` is right: the
-        // child's copy of it is used by nobody.
+        // setrlimit, sigaction and sigmask; it neither allocates nor takes locks. Closing `go` is
+        // right: the child's copy of it is used by nobody.
         unsafe {
             command.pre_exec(move || {
                 state.restore();

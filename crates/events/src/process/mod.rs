@@ -3,6 +3,7 @@
 pub(crate) mod cpus;
 mod ending;
 pub(crate) mod launcher;
+pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod poll;
 pub(crate) mod signals;

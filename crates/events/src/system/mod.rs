@@ -1,7 +1,6 @@
 //! The machine and its settings.
 
 pub(crate) mod hotplug;
-mod limits;
 mod priority;
 mod privileges;
 pub(crate) mod tracefs;
@@ -10,13 +9,12 @@ use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-pub(crate) use limits::Limits;
-pub use limits::raise_limits;
 pub use priority::{Ahead, Priority, lower_thread_priority, raise_thread_priority};
 pub use privileges::{Capability, Privileges};
 use prof_procfs::settings::{cpu_info, setting};
 use rustix::process::{Resource, getrlimit};
 
+pub use crate::process::limits::raise_limits;
 use crate::process::signals::SignalMask;
 
 /// The machine's settings that limit sampling.

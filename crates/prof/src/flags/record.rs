@@ -127,8 +127,8 @@ pub(crate) struct SamplingFlags {
     pub embed_symbols: bool,
 
     /// Leave runtimes alone: if the command is one, do not set ERL_FLAGS, MONO_ENV_OPTIONS or
-    /// COMPlus_PerfMapEnabled (of .NET), which make it name its JIT code, and do not request symbols
-    /// from running JVMs
+    /// COMPlus_PerfMapEnabled (of .NET), which make it name its JIT code, and do not request
+    /// symbols from running JVMs
     #[arg(long)]
     pub no_runtime_help: bool,
 

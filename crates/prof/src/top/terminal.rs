@@ -92,8 +92,8 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Stops prof if it is to stop, and takes over the terminal again when prof continues: meanwhile
-    /// it was another program's. Returns whether everything is to be drawn again.
+    /// Stops prof if it is to stop, and takes over the terminal again when prof continues: it was
+    /// another program's meanwhile. Returns whether everything is to be drawn again.
     pub(super) fn follow_jobs(&mut self) -> io::Result<bool> {
         if self.jobs.is_to_stop.swap(false, Ordering::SeqCst) {
             give_back();
