@@ -44,8 +44,15 @@ pub struct Account(Arc<AccountState>);
 #[derive(Debug)]
 struct AccountState {
     pool: Arc<Pool>,
-    used: AtomicUsize,
+    names: AtomicUsize,
+    caches: AtomicUsize,
     lacks_names: AtomicBool,
+}
+
+impl AccountState {
+    fn used(&self) -> usize {
+        self.names.load(Ordering::Relaxed) + self.caches.load(Ordering::Relaxed)
+    }
 }
 
 /// Bytes that are charged to an account until they are dropped.
@@ -53,8 +60,7 @@ struct AccountState {
 pub struct Charge {
     account: Account,
     bytes: usize,
-    /// A process may use this part of what is left.
-    part: usize,
+    is_cache: bool,
 }
 
 impl Budget {
@@ -101,8 +107,7 @@ impl Budget {
         }
         self.pool.is_short.store(false, Ordering::Relaxed);
         let accounts = self.lock();
-        let used = |account: &Account| account.0.used.load(Ordering::Relaxed);
-        let users = accounts.iter().map(|(&pid, account)| (used(account), pid));
+        let users = (accounts.iter()).map(|(&pid, account)| (account.0.used(), pid));
         let users = users.filter(|&(used, _)| used > 0);
         let share = self.pool.total / (users.clone().count() + 1);
         users
@@ -127,32 +132,33 @@ impl Budget {
 }
 
 impl Account {
-    /// Caches, which can be filled again, leave most of what a process may keep to its names.
+    /// The caches of a process, which can be filled again, may take this part of what is left.
     const CACHES: usize = 4;
 
     fn of(pool: Arc<Pool>) -> Self {
         Self(Arc::new(AccountState {
             pool,
-            used: AtomicUsize::new(0),
+            names: AtomicUsize::new(0),
+            caches: AtomicUsize::new(0),
             lacks_names: AtomicBool::new(false),
         }))
     }
 
     /// A charge for names, still without bytes.
     pub fn for_names(&self) -> Charge {
-        self.charge(1)
+        self.charge(false)
     }
 
     /// A charge for a cache, still without bytes.
     pub fn for_cache(&self) -> Charge {
-        self.charge(Self::CACHES)
+        self.charge(true)
     }
 
-    fn charge(&self, part: usize) -> Charge {
+    fn charge(&self, is_cache: bool) -> Charge {
         Charge {
             account: self.clone(),
             bytes: 0,
-            part,
+            is_cache,
         }
     }
 
@@ -182,26 +188,34 @@ impl Charge {
 
     /// Charges so many bytes instead, if there is room for them; returns whether there is.
     pub fn set(&mut self, bytes: usize) -> bool {
-        let AccountState { pool, used, .. } = &*self.account.0;
-        let more = bytes.saturating_sub(self.bytes);
-        if more > 0 {
-            // Threads that charge at the same time may exceed it a little.
-            let own = used.load(Ordering::Relaxed).saturating_add(more);
-            let all = pool.used.load(Ordering::Relaxed).saturating_add(more);
-            let left = pool.total.saturating_sub(all);
-            if left < pool.total / Pool::LEFT {
-                pool.is_short.store(true, Ordering::Relaxed);
-            }
-            if own > left / self.part {
-                return false;
-            }
-            used.fetch_add(more, Ordering::Relaxed);
-            pool.used.fetch_add(more, Ordering::Relaxed);
-        } else {
-            let less = self.bytes - bytes;
-            used.fetch_sub(less, Ordering::Relaxed);
+        let account = &*self.account.0;
+        let pool = &*account.pool;
+        let own = match self.is_cache {
+            true => &account.caches,
+            false => &account.names,
+        };
+        if let Some(less) = self.bytes.checked_sub(bytes) {
+            own.fetch_sub(less, Ordering::Relaxed);
             pool.used.fetch_sub(less, Ordering::Relaxed);
+            self.bytes = bytes;
+            return true;
         }
+        let more = bytes - self.bytes;
+        // Threads that charge at the same time may exceed it a little.
+        let all = pool.used.load(Ordering::Relaxed).saturating_add(more);
+        let left = pool.total.saturating_sub(all);
+        if left < pool.total / Pool::LEFT {
+            pool.is_short.store(true, Ordering::Relaxed);
+        }
+        let (used, most) = match self.is_cache {
+            true => (own.load(Ordering::Relaxed), left / Account::CACHES),
+            false => (account.used(), left),
+        };
+        if used.saturating_add(more) > most {
+            return false;
+        }
+        own.fetch_add(more, Ordering::Relaxed);
+        pool.used.fetch_add(more, Ordering::Relaxed);
         self.bytes = bytes;
         true
     }
@@ -282,6 +296,8 @@ mod tests {
         assert!(!cache.add(1));
         cache.clear();
         assert_eq!(fill(&mut names), 500);
+        // Without any cache, reading would be slow.
+        assert_eq!(fill(&mut cache), 100);
     }
 
     #[test]
