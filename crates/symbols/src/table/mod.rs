@@ -193,9 +193,18 @@ fn is_code(section: &object::Section<'_, '_>) -> bool {
     matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & elf::SHF_EXECINSTR.0 != 0)
 }
 
-/// Leaves out what the assembler made: mapping symbols (`$x`) and local labels.
+/// Leaves out what the assembler made: ARM's mapping symbols and local labels.
 fn is_name(name: &[u8]) -> bool {
-    !name.is_empty() && !name.starts_with(b"$") && !name.starts_with(b".L")
+    !name.is_empty() && !is_mapping_symbol(name) && !name.starts_with(b".L")
+}
+
+/// `$x`, or `$x.1`: where code (`a`, `t`, `x`) or data (`d`) begins on ARM. Names of Swift begin
+/// with `$`, too: `$s3app4mainyyF`.
+fn is_mapping_symbol(name: &[u8]) -> bool {
+    matches!(
+        name,
+        [b'$', b'a' | b'd' | b't' | b'x'] | [b'$', b'a' | b'd' | b't' | b'x', b'.', ..]
+    )
 }
 
 fn rank(symbol: &object::Symbol<'_, '_>) -> u8 {
@@ -329,6 +338,17 @@ mod tests {
             "short",
         );
         check(both(symbol("bb", 10, 5, 0), symbol("aa", 10, 5, 0)), "aa");
+    }
+
+    #[test]
+    fn what_assemblers_make_is_no_name() {
+        let check = |name: &[u8], expected| assert_eq!(is_name(name), expected, "{name:?}");
+        for name in ["$s3app3hotyyF", "$sSS", "$a_function", "$", "$$x", "f"] {
+            check(name.as_bytes(), true);
+        }
+        for name in ["", "$x", "$d", "$a.0", "$t.thumb", ".L12", ".LC0"] {
+            check(name.as_bytes(), false);
+        }
     }
 
     /// Whatever the symbols are, those near an address give it the name that all of them give.
