@@ -1,8 +1,11 @@
-//! Where functions begin, from the unwind tables: stripped files have these.
+//! Where functions begin and end, from the unwind tables: stripped files have these.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
-use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, UnwindSection};
+use gimli::{
+    BaseAddresses, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, ParsedEhFrameHdr, UnwindSection,
+};
 use object::{Object, ObjectSection};
 
 use crate::image::Image;
@@ -35,8 +38,12 @@ impl<'data> UnwindTables<'data> {
     /// Where the function begins that `address` is in, if an entry covers it. The entry of a
     /// procedure linkage table covers all of it.
     pub(crate) fn function_start(&self, address: u64) -> Option<u64> {
-        let header = EhFrameHdr::new(&self.header, LittleEndian);
-        let header = header.parse(&self.bases, self.address_size).ok()?;
+        self.entry(address).map(|entry| entry.start)
+    }
+
+    /// The addresses of the entry that covers this one.
+    pub(crate) fn entry(&self, address: u64) -> Option<Range<u64>> {
+        let header = self.header()?;
         let mut frames = EhFrame::new(&self.frames, LittleEndian);
         frames.set_address_size(self.address_size);
         let entry = header.table()?.fde_for_address(
@@ -45,7 +52,32 @@ impl<'data> UnwindTables<'data> {
             address,
             EhFrame::<EndianSlice<'_, LittleEndian>>::cie_from_offset,
         );
-        entry.ok().map(|entry| entry.initial_address())
+        let entry = entry.ok()?;
+        Some(entry.initial_address()..entry.end_address())
+    }
+
+    /// Where the next entry above `address` begins.
+    pub(crate) fn next_start(&self, address: u64) -> Option<u64> {
+        let header = self.header()?;
+        let table = header.table()?;
+        let start = |index| {
+            let (start, _) = table.iter(&self.bases).nth(index).ok()??;
+            start.direct().ok()
+        };
+        let (mut first, mut last) = (0, table.iter(&self.bases).size_hint().0);
+        while first < last {
+            let middle = first + (last - first) / 2;
+            match start(middle)? <= address {
+                true => first = middle + 1,
+                false => last = middle,
+            }
+        }
+        start(first)
+    }
+
+    fn header(&self) -> Option<ParsedEhFrameHdr<EndianSlice<'_, LittleEndian>>> {
+        let header = EhFrameHdr::new(&self.header, LittleEndian);
+        header.parse(&self.bases, self.address_size).ok()
     }
 }
 
@@ -64,6 +96,10 @@ mod tests {
         assert_eq!(start, Some(entry));
         assert_eq!(tables.function_start(entry + 1), Some(entry));
         assert_eq!(tables.function_start(1), None);
+        let end = tables.entry(entry).unwrap().end;
+        assert!(end > entry + 1 && tables.next_start(entry).is_some_and(|next| next >= end));
+        assert!(tables.next_start(0).is_some_and(|first| first <= entry));
+        assert_eq!(tables.next_start(u64::MAX), None);
     }
 
     #[test]
@@ -75,5 +111,6 @@ mod tests {
             address_size: 8,
         };
         assert_eq!(tables.function_start(0x1000), None);
+        assert_eq!(tables.next_start(0x1000), None);
     }
 }

@@ -3,8 +3,9 @@
 //! ```text
 //!   sized      ├── outer ──────────────┤     ├─ f ─┤      a sized function covers its bytes;
 //!                    ├─ inner ─┤                           the one that starts last wins
-//!   unsized                               g ─────▶|        an unsized one (assembly) goes on to
-//!                                                          the next symbol or its section's end
+//!   unsized                               g ───▶|          an unsized one (assembly) goes on to
+//!                                                          the end of its code, at most to the
+//!                                                          next symbol or its section's end
 //! ```
 //! Of several names for one address the same is always chosen: a sized one over one without a
 //! size, global over local over weak, fewer leading underscores, the shorter, the alphabetically
@@ -23,6 +24,7 @@ use std::ops::Range;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
 use crate::image::Image;
+use crate::table::ends::CodeEnds;
 use crate::table::neighbours::Neighbours;
 use crate::table::symbol::Symbol;
 
@@ -37,7 +39,7 @@ pub(crate) struct SymbolTable<'data> {
 
 impl<'data> SymbolTable<'data> {
     /// The functions of all symbol tables of these files that tell where the `addresses`, which are
-    /// in order, lie.
+    /// in order, lie. The first file is the one that ran.
     pub(crate) fn of_images<'a>(
         images: impl Iterator<Item = &'a Image<'data>> + Clone,
         addresses: &[u64],
@@ -45,6 +47,7 @@ impl<'data> SymbolTable<'data> {
     where
         'data: 'a,
     {
+        let code = images.clone().next().map(CodeEnds::of);
         let mut near = Neighbours::new(addresses);
         for image in images.clone() {
             let sections = CodeSections::of(image);
@@ -135,17 +138,22 @@ impl<'data> SymbolTable<'data> {
 fn functions<'a, 'data: 'a>(
     image: &'a Image<'data>,
     near: &'a Neighbours<'_>,
+    code: Option<&'a CodeEnds<'a, 'data>>,
 ) -> impl Iterator<Item = Symbol<'data>> + 'a {
     let sections = CodeSections::of(image);
     symbols(image).filter_map(move |symbol| {
         let Range { start, end } = range(&symbol);
         near.matters(start).then_some(())?;
+        let (name, limit) = (name(&symbol)?, sections.end_for(&symbol)?);
         Some(Symbol {
             start,
             end,
-            limit: sections.end_for(&symbol)?,
+            limit: match code {
+                Some(code) if end == start => code.end(start, limit),
+                _ => limit,
+            },
             rank: rank(&symbol),
-            name: name(&symbol)?.into(),
+            name: name.into(),
         })
     })
 }

@@ -152,7 +152,12 @@ impl Comparison {
         }
         // Padding between functions has lines but belongs to none.
         if ours.is_empty() {
-            return (theirs.len() == 1 && theirs[0].0 == "??").then_some("no function");
+            return match theirs {
+                [(name, ..)] if name == "??" => Some("no function"),
+                // LLVM takes what has no size to go on to the next function.
+                [(name, ..)] if self.is_unsized(name) => Some("beyond its code"),
+                _ => None,
+            };
         }
         if ours.len() != theirs.len() {
             return None;
@@ -185,6 +190,12 @@ impl Comparison {
             (ours, theirs) if theirs == "??" && self.places.contains_key(ours) => Some("untyped"),
             _ => None,
         }
+    }
+
+    fn is_unsized(&self, name: &str) -> bool {
+        self.places
+            .get(name)
+            .is_some_and(|at| self.labels.contains(at))
     }
 
     /// Whether `theirs` is a label within our function, as assembly has them.

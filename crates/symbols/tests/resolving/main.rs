@@ -1,5 +1,6 @@
 //! Functions and lines of real programs: one program of tests, so that it is linked once.
 
+mod assembly;
 mod common;
 mod compare;
 mod damaged;
