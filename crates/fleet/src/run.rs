@@ -168,6 +168,7 @@ fn recorded_program(profile: &prof_report::Profile) -> String {
 fn symbolizer(path: &Path, profile: &prof_report::Profile) -> Result<Symbolizer, Error> {
     let symbolizer = Symbolizer::new(SymbolOptions {
         recorded_kernel: profile.kernel,
+        recorded_host: profile.header.host(),
         ambiguous_paths: AmbiguousPaths::of(&profile.modules),
         debuginfod: Debuginfod::from_environment(),
         ..SymbolOptions::default()

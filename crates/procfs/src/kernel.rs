@@ -48,6 +48,12 @@ pub fn release() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// The machine's name.
+pub fn host_name() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+    Some(text.trim().to_owned())
+}
+
 /// A symbol of the kernel: a line of /proc/kallsyms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {

@@ -9,6 +9,8 @@ use prof_filemap::Rights;
 use prof_model::{BuildId, Module, Pid};
 
 use crate::ambiguous_paths::AmbiguousPaths;
+use crate::host::Host;
+use crate::status::ModuleStatus;
 
 /// How to turn addresses into names.
 #[derive(Clone, Debug)]
@@ -31,6 +33,10 @@ pub struct SymbolOptions {
     pub vmlinux: Vec<PathBuf>,
     /// The recording's description of its kernel.
     pub recorded_kernel: RecordedKernel,
+    /// The machine that was recorded.
+    pub recorded_host: Host,
+    /// The machine that we run on.
+    pub host: Host,
     /// The recording's paths that are several files.
     pub ambiguous_paths: AmbiguousPaths,
     /// The directory of JIT maps (`perf-PID.map`), `/tmp` unless a test says otherwise.
@@ -50,6 +56,8 @@ impl Default for SymbolOptions {
             kcore: "/proc/kcore".into(),
             vmlinux: usual_vmlinux(),
             recorded_kernel: RecordedKernel::default(),
+            recorded_host: Host::default(),
+            host: Host::this(),
             ambiguous_paths: AmbiguousPaths::default(),
             jit_map_dir: "/tmp".into(),
             debuginfod: None,
@@ -80,8 +88,8 @@ fn usual_vmlinux() -> Vec<PathBuf> {
     .into()
 }
 
-/// A recording's description of its kernel. Without, it is taken to be the running
-/// one.
+/// A recording's description of its kernel. Without, it is taken to be the running one, unless the
+/// recorded [host](SymbolOptions::recorded_host) had another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedKernel {
     /// Its build id (`HEADER_BUILD_ID`, for `[kernel.kallsyms]`): another kernel's symbols are

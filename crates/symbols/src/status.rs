@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use prof_model::{BuildId, Pid};
 
+use crate::host::Host;
+
 /// Whether a module's addresses could be named, and if not, why.
 ///
 /// Its [`Display`](fmt::Display) is the reason followed by the remedy.
@@ -63,6 +65,13 @@ pub enum ModuleStatus {
         /// That of the kernel that runs now.
         found: BuildId,
     },
+    /// The recording is of another machine or kernel, and has no build id for this.
+    OtherHost {
+        /// The recorded machine.
+        recorded: Box<Host>,
+        /// This one.
+        found: Box<Host>,
+    },
     /// `/proc/kallsyms` shows only zeros to this user.
     KernelHidden,
     /// A process made code at run time and left no map of it.
@@ -113,6 +122,7 @@ impl ModuleStatus {
             | Self::JitMapTooLarge { path } => Some(path),
             Self::Named
             | Self::OtherKernel { .. }
+            | Self::OtherHost { .. }
             | Self::KernelHidden
             | Self::NotEmbedded
             | Self::Archived { .. } => None,
@@ -152,6 +162,9 @@ impl ModuleStatus {
             }
             Self::OtherKernel { recorded, found } => {
                 format!("another kernel runs now (build id {found}, recorded {recorded})")
+            }
+            Self::OtherHost { recorded, found } => {
+                format!("it was recorded elsewhere ({recorded}; here: {found}), without a build id")
             }
             Self::KernelHidden => "the kernel hides its symbols from this user".into(),
             Self::NoJitMap { pid, path } => format!(
@@ -198,6 +211,9 @@ impl ModuleStatus {
                 "report on the kernel that was recorded, install its vmlinux with debug info, or run \
                  `prof archive` where you record"
                     .into()
+            }
+            Self::OtherHost { .. } => {
+                "report where it was recorded, or run `prof archive` there".into()
             }
             // The kernel's kallsyms_show_value().
             Self::KernelHidden => "report as root, or run `sudo sysctl kernel.kptr_restrict=0 \

@@ -249,6 +249,7 @@ fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<Sym
         inlines: detail == Detail::Inlines,
         demangle,
         recorded_kernel: profile.kernel,
+        recorded_host: profile.header.host(),
         ambiguous_paths: AmbiguousPaths::of(&profile.modules),
         debuginfod: debuginfod(&flags.servers)?,
         ..SymbolOptions::default()

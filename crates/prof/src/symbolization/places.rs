@@ -11,7 +11,7 @@ use prof_model::{Module, Pid};
 use prof_procfs::{Maps, Namespace, Task, descriptor, identity, without_deleted};
 use prof_recorder::{PinnedFiles, PinnedProcess};
 use prof_report::Profile;
-use prof_symbols::{Places, Source};
+use prof_symbols::{Host, Places, Source};
 
 /// The files of living processes, from `/proc`.
 #[derive(Debug, Default)]
@@ -28,7 +28,10 @@ impl ProcessFiles {
     /// The files of sampled processes that still live. (Or of others that have their PIDs now:
     /// files found this way are checked.)
     pub(super) fn of(profile: &Profile) -> Self {
-        let pids: BTreeSet<Pid> = profile.samples.iter().map(|sample| sample.pid).collect();
+        // After another boot, or on another machine, other processes have the PIDs.
+        let is_of_now = !profile.header.host().differs(&Host::this());
+        let samples = profile.samples.iter().filter(|_| is_of_now);
+        let pids: BTreeSet<Pid> = samples.map(|sample| sample.pid).collect();
         let own = namespace(&Task::this_process());
         let mut seen = BTreeSet::from([own]);
         let modules = profile.modules.iter();

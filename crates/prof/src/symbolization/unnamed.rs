@@ -2,7 +2,7 @@
 
 use prof_model::counted;
 use prof_report::Language;
-use prof_report::symbolize::ModuleNaming;
+use prof_report::symbolize::{Doubt, ModuleNaming};
 use prof_symbols::ModuleStatus;
 
 /// The most lines, and the most modules in a line.
@@ -11,6 +11,8 @@ const MOST: usize = 5;
 /// Why names may be those of another program.
 const NEWER: &str = "the file is newer than the recording, and without a build id nothing tells \
                      whether it is the program that ran; record again";
+const ELSEWHERE: &str = "nothing in the recording tells whether it is of this machine; report where \
+                         it was recorded, or run `prof archive` there";
 
 /// A line for each reason why important modules have no symbols, with the remedy; and for modules
 /// whose symbols could be more detailed.
@@ -59,11 +61,18 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
         let (module, reason) = (&naming.module, naming.status.reason());
         format!("symbols of {module} may be outdated: {reason}")
     }));
-    let newer = all.iter().filter(|naming| naming.is_newer);
-    let newer = newer.filter(|naming| naming.samples.saturating_mul(100) >= samples);
-    let newer = newer.map(|naming| (NEWER.to_owned(), naming.module.clone()));
+    let doubted = all
+        .iter()
+        .filter(|naming| naming.samples.saturating_mul(100) >= samples);
+    let doubted = doubted.filter_map(|naming| {
+        let why = match naming.doubt? {
+            Doubt::Newer => NEWER,
+            Doubt::Elsewhere => ELSEWHERE,
+        };
+        Some((why.to_owned(), naming.module.clone()))
+    });
     lines.extend(
-        grouped(newer)
+        grouped(doubted)
             .map(|(reason, modules)| format!("symbols of {modules} may be wrong: {reason}")),
     );
     lines
@@ -124,7 +133,7 @@ mod tests {
             status,
             runtime: None,
             downloads: None,
-            is_newer: false,
+            doubt: None,
             samples: 100,
             unnamed_samples,
             addresses: 10,
@@ -196,12 +205,23 @@ mod tests {
     #[test]
     fn newer_files_are_named() {
         let newer = |module, samples| ModuleNaming {
-            is_newer: true,
+            doubt: Some(Doubt::Newer),
             samples,
             ..naming(module, ModuleStatus::Named, 0)
         };
         let line = "symbols of a, b may be wrong: the file is newer than the recording, and without \
                     a build id nothing tells whether it is the program that ran; record again";
         check(&[newer("a", 90), newer("b", 9), newer("tiny", 0)], &[line]);
+    }
+
+    #[test]
+    fn names_of_another_machine_are_doubted_once() {
+        let elsewhere = |module| ModuleNaming {
+            doubt: Some(Doubt::Elsewhere),
+            ..naming(module, ModuleStatus::Named, 0)
+        };
+        let line = "symbols of a, b may be wrong: nothing in the recording tells whether it is of \
+                    this machine; report where it was recorded, or run `prof archive` there";
+        check(&[elsewhere("a"), elsewhere("b")], &[line]);
     }
 }

@@ -22,7 +22,7 @@ mod thread_names;
 use std::borrow::Cow;
 
 use prof_model::{Modules, Pid, Quality, printable};
-use prof_symbols::RecordedKernel;
+use prof_symbols::{Host, RecordedKernel};
 use rustc_hash::FxHashMap;
 
 use crate::error::Error;
@@ -163,4 +163,15 @@ pub struct Header {
     pub os_release: Option<String>,
     /// The machine's architecture (`x86_64`).
     pub arch: Option<String>,
+}
+
+impl Header {
+    /// The machine.
+    pub fn host(&self) -> Host {
+        Host {
+            name: self.hostname.clone(),
+            arch: self.arch.clone(),
+            release: self.os_release.clone(),
+        }
+    }
 }

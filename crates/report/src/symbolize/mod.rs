@@ -22,7 +22,7 @@ pub use cache::NameCache;
 pub use functions::{Function, FunctionId};
 pub use language::Language;
 pub use languages::Languages;
-pub use naming::ModuleNaming;
+pub use naming::{Doubt, ModuleNaming};
 pub(crate) use plan::{JIT, KERNEL, UNKNOWN};
 pub(crate) use resolve::OFF_CPU;
 pub use resolve::StoredNames;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-use prof_symbols::{ModuleStatus, Resolved};
+use prof_symbols::{Host, ModuleStatus, Resolved};
 use rustc_hash::FxHashMap;
 
 use super::language::{Language, runtimes};
@@ -21,9 +21,9 @@ pub struct ModuleNaming {
     pub runtime: Option<Language>,
     /// Why its debug info was not downloaded, although servers were to be asked.
     pub downloads: Option<String>,
-    /// Whether the names are those of a file that is newer than the last sample, and no build id
-    /// tells whether it is the one that ran.
-    pub is_newer: bool,
+    /// Why the names may be those of another file, if no build id tells whether it is the one that
+    /// ran.
+    pub doubt: Option<Doubt>,
     /// How many of the samples were taken in this module.
     pub samples: u64,
     /// How many of the samples have a frame of this module, at any depth, that has no name.
@@ -32,6 +32,15 @@ pub struct ModuleNaming {
     pub addresses: usize,
     /// How many of these have a name.
     pub named: usize,
+}
+
+/// Why names may be wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The file is newer than the last sample.
+    Newer,
+    /// The recording is of another machine, or says nothing of its machine.
+    Elsewhere,
 }
 
 /// The symbolization of each module, those with the most unnamed samples first.
@@ -50,6 +59,7 @@ pub(super) fn of_modules(
         ModuleStatus::NoJitMap { pid, .. } => runtimes.get(pid).copied(),
         _ => None,
     };
+    let host = Host::this();
     let mut naming: Vec<_> = plan
         .places()
         .zip(answers)
@@ -59,7 +69,7 @@ pub(super) fn of_modules(
             status: answer.status().clone(),
             runtime: runtime(answer),
             downloads: answer.download_problem().map(str::to_owned),
-            is_newer: is_newer(profile, place, answer).unwrap_or(false),
+            doubt: doubt(profile, &host, place, answer),
             samples: count.innermost,
             unnamed_samples: count.unnamed,
             addresses: answer.len(),
@@ -71,6 +81,30 @@ pub(super) fn of_modules(
         key(b).cmp(&key(a)).then_with(|| a.module.cmp(&b.module))
     });
     naming
+}
+
+/// Why the names of an answer may be those of another file.
+fn doubt(profile: &Profile, host: &Host, place: LookupSpace, answer: &Resolved) -> Option<Doubt> {
+    // Names that the recording carries are of no file.
+    let file = answer.file()?;
+    let is_proven = match place {
+        // What the user, or a running process, points to is not at its path.
+        LookupSpace::File(module) => {
+            let module = &profile.modules[module];
+            module.build_id.is_some() || file != module.path
+        }
+        LookupSpace::Kernel => profile.kernel.build_id.is_some(),
+        LookupSpace::Jit(_) => true,
+    };
+    if is_proven {
+        return None;
+    }
+    let recorded = profile.header.host();
+    match is_newer(profile, place, answer) {
+        Some(true) => Some(Doubt::Newer),
+        _ if recorded.is_unknown() || recorded.differs(host) => Some(Doubt::Elsewhere),
+        _ => None,
+    }
 }
 
 /// Whether a file that has no build id was changed after the last sample; `None` if unknown.

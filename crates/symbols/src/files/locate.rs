@@ -29,7 +29,7 @@ pub(crate) fn module_file(
     options: &SymbolOptions,
 ) -> Result<Located, ModuleStatus> {
     if module.kind == ModuleKind::Vdso {
-        return vdso_image(module);
+        return vdso_image(module, options);
     }
     let own = without_deleted(&module.path).to_owned();
     let mut worst = ModuleStatus::Missing {
@@ -40,6 +40,7 @@ pub(crate) fn module_file(
             Ok(_) if !options.ambiguous_paths.accept(module, &path) => {
                 worst = ModuleStatus::OtherFile { path };
             }
+            Ok(located) if !could_run(module, &located, options) => worst = options.other_host(),
             Ok(located) => return Ok(located),
             Err(status) if relevance(&status) > relevance(&worst) => worst = status,
             Err(_) => {}
@@ -49,6 +50,12 @@ pub(crate) fn module_file(
         .build_id
         .and_then(|id| kept_copy(id, &options.debug_dirs));
     kept.ok_or(worst)
+}
+
+/// Whether a file may be the one that ran: its build id proves it, or its architecture is possible.
+fn could_run(module: &Module, located: &Located, options: &SymbolOptions) -> bool {
+    let host = &options.recorded_host;
+    module.build_id.is_some() || Image::parse(&located.bytes).is_ok_and(|image| host.runs(&image))
 }
 
 /// A copy of the program that a debug directory or perf's cache of programs (`~/.debug`) keeps.
@@ -96,7 +103,11 @@ pub(crate) fn checked(path: &Path, recorded: Option<BuildId>) -> Result<Located,
     }
 }
 
-fn vdso_image(module: &Module) -> Result<Located, ModuleStatus> {
+/// The kernel's own: ours is that of another kernel's processes only if the build id says so.
+fn vdso_image(module: &Module, options: &SymbolOptions) -> Result<Located, ModuleStatus> {
+    if let (None, Some(status)) = (module.build_id, options.other_kernel()) {
+        return Err(status);
+    }
     let path = &module.path;
     let bytes = vdso::read().map_err(|error| unreadable(path, &error))?;
     let found = Image::parse(&bytes).ok().and_then(|image| image.build_id());
@@ -145,7 +156,9 @@ fn unreadable(path: &Path, error: &dyn std::error::Error) -> ModuleStatus {
 /// Which of several failures the user should hear of: the highest.
 fn relevance(status: &ModuleStatus) -> u8 {
     match status {
-        ModuleStatus::BuildIdDiffers { .. } | ModuleStatus::OtherFile { .. } => 3,
+        ModuleStatus::BuildIdDiffers { .. }
+        | ModuleStatus::OtherFile { .. }
+        | ModuleStatus::OtherHost { .. } => 3,
         ModuleStatus::NoPermission { .. } => 2,
         ModuleStatus::Unreadable { .. } => 1,
         _ => 0,

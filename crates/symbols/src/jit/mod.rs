@@ -8,7 +8,7 @@ mod trusted;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use prof_model::{ElfAddress, FileOffset, Pid};
 
@@ -27,7 +27,7 @@ pub(crate) fn resolve(
     options: &SymbolOptions,
 ) -> Resolved {
     let known = places.perf_map(pid);
-    let (mut code, path) = match read(pid, places, &options.jit_map_dir) {
+    let (mut code, path) = match read(pid, places, options) {
         Ok(log) => (log.code, Some(log.path)),
         Err(_) if known.is_some() => (JitCode::default(), None),
         Err(status) => return Resolved::unnamed(status, addresses.len()),
@@ -61,7 +61,7 @@ pub(crate) fn code(
     places: &dyn Places,
     options: &SymbolOptions,
 ) -> Result<Vec<Code>, CodeError> {
-    let log = read(pid, places, &options.jit_map_dir).map_err(CodeError::File)?;
+    let log = read(pid, places, options).map_err(CodeError::File)?;
     let extents: BTreeMap<u64, Extent> = addresses
         .iter()
         .filter_map(|&address| log.code.extent(address))
@@ -98,7 +98,12 @@ struct Log {
 }
 
 /// The process's code, from its jitdump (which is richer) or else its perf map.
-fn read(pid: Pid, places: &dyn Places, directory: &Path) -> Result<Log, ModuleStatus> {
+/// Of another machine's processes, no file here tells anything.
+fn read(pid: Pid, places: &dyn Places, options: &SymbolOptions) -> Result<Log, ModuleStatus> {
+    if options.recorded_host.is_elsewhere(&options.host) {
+        return Err(options.other_host());
+    }
+    let directory = &options.jit_map_dir;
     let rights = trusted::rights(pid, places);
     let mut untrusted = None;
     for path in places.jitdumps(pid) {

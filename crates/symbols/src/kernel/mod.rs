@@ -38,9 +38,10 @@ pub(crate) struct Kernel {
 impl Kernel {
     /// Names absolute addresses of the kernel that was recorded.
     pub(crate) fn resolve(&self, addresses: &[u64], options: &SymbolOptions) -> Resolved {
+        let recorded = options.recorded_kernel;
         if let Some(status) = other_kernel(options) {
-            let text = options.recorded_kernel.text;
-            let detailed = text.and_then(|text| by_vmlinux(addresses, text, options));
+            let known = recorded.text.zip(recorded.build_id);
+            let detailed = known.and_then(|(text, id)| by_vmlinux(addresses, text, id, options));
             return detailed.unwrap_or_else(|| Resolved::unnamed(status, addresses.len()));
         }
         let symbols = self
@@ -48,8 +49,12 @@ impl Kernel {
             .get_or_init(|| KernelSymbols::read(&options.kallsyms));
         let here = by_kallsyms(addresses, symbols, options);
         let running_text = symbols.as_ref().ok().and_then(KernelSymbols::text);
-        let text = options.recorded_kernel.text.or(running_text);
-        match text.and_then(|text| by_vmlinux(addresses, text, options)) {
+        let text = recorded.text.or(running_text);
+        let id = (recorded.build_id).or_else(|| running_build_id(&options.kernel_notes));
+        match text
+            .zip(id)
+            .and_then(|(text, id)| by_vmlinux(addresses, text, id, options))
+        {
             Some(detailed) => merged(detailed, here),
             None => here,
         }
@@ -120,11 +125,16 @@ fn unreadable(error: &KernelError, path: &Path) -> ModuleStatus {
     }
 }
 
-/// The status if the recording is of another kernel than the running one.
+/// The status if the recording is of another kernel than the running one: by their build ids, or by
+/// their releases if one of these is unknown.
 fn other_kernel(options: &SymbolOptions) -> Option<ModuleStatus> {
-    let recorded = options.recorded_kernel.build_id?;
-    let found = running_build_id(&options.kernel_notes)?;
-    (recorded != found).then_some(ModuleStatus::OtherKernel { recorded, found })
+    let recorded = options.recorded_kernel.build_id;
+    match recorded.zip(running_build_id(&options.kernel_notes)) {
+        Some((recorded, found)) => {
+            (recorded != found).then_some(ModuleStatus::OtherKernel { recorded, found })
+        }
+        None => options.other_kernel(),
+    }
 }
 
 /// The running kernel's build id, from the ELF notes that it shows.
@@ -170,11 +180,12 @@ fn by_kallsyms(
 }
 
 /// With lines and inlined functions, if there is a `vmlinux` of this very build.
-fn by_vmlinux(addresses: &[u64], text: u64, options: &SymbolOptions) -> Option<Resolved> {
-    let id = options
-        .recorded_kernel
-        .build_id
-        .or_else(|| running_build_id(&options.kernel_notes))?;
+fn by_vmlinux(
+    addresses: &[u64],
+    text: u64,
+    id: BuildId,
+    options: &SymbolOptions,
+) -> Option<Resolved> {
     let mut paths = options.vmlinux.iter();
     let main = paths.find_map(|path| locate::checked(path, Some(id)).ok())?;
     let own_text = text_address(&Image::parse(&main.bytes).ok()?)?;

@@ -9,7 +9,7 @@ use crate::common::{chains, module, run};
 use object::{Object, ObjectSection};
 use prof_model::BuildId;
 use prof_symbols::{
-    Detail, ModuleStatus, Query, RecordedKernel, Resolved, Source, SymbolOptions, Symbolizer,
+    Detail, Host, ModuleStatus, Query, RecordedKernel, Resolved, Source, SymbolOptions, Symbolizer,
 };
 
 /// A machine whose kernel is a small program: list of symbols, notes and `vmlinux` with DWARF.
@@ -197,5 +197,36 @@ fn the_running_kernel_has_the_functions_that_it_lists() {
     match address {
         0 => assert_eq!(resolved.status(), &ModuleStatus::KernelHidden),
         _ => assert_eq!(&*resolved.frames(0).last().unwrap().function, "vfs_read"),
+    }
+}
+
+/// A stream of perf from another machine has no build id of the kernel.
+#[test]
+fn a_recording_of_another_machine_is_not_named_by_its_kernel() {
+    let machine = Machine::new();
+    let host = |arch: &str, release: &str| Host {
+        arch: Some(arch.into()),
+        release: Some(release.into()),
+        ..Host::default()
+    };
+    let status = |recorded_host, build_id| {
+        let options = SymbolOptions {
+            recorded_host,
+            host: host("x86_64", "6.1.0"),
+            recorded_kernel: RecordedKernel {
+                build_id,
+                text: Some(TEXT),
+            },
+            ..machine.options()
+        };
+        resolve(options, &[TEXT]).status().clone()
+    };
+    assert_eq!(status(host("x86_64", "6.1.0"), None), ModuleStatus::Named);
+    assert_eq!(status(Host::default(), None), ModuleStatus::Named);
+    for other in [host("aarch64", "6.1.0"), host("x86_64", "6.5.0")] {
+        let found = status(other.clone(), None);
+        assert!(matches!(found, ModuleStatus::OtherHost { .. }), "{found}");
+        // The build id proves more.
+        assert_eq!(status(other, Some(machine.build_id)), ModuleStatus::Named);
     }
 }
