@@ -81,18 +81,31 @@ impl SharedNames {
     }
 }
 
-/// The name of the function that a compiler made this part or variant of: GCC's `f.cold` and
-/// `f.constprop.0`, LLVM's `f.llvm.1234` are all `f` to people.
+/// The name of the function that a compiler or linker made this part or variant of: GCC's `f.cold`
+/// and `f.constprop.0`, LLVM's `f.llvm.1234` are all `f` to people.
 fn without_clone(raw: &str) -> &str {
-    const KINDS: [&str; 8] = [
+    const KINDS: [&str; 17] = [
+        // GCC; LLVM has some of them, too.
         "cold",
         "part",
         "isra",
         "constprop",
         "lto_priv",
-        "llvm",
         "local",
         "localalias",
+        // LLVM: ThinLTO, -funique-internal-linkage-names, basic block sections (Propeller), and
+        // passes that change arguments.
+        "llvm",
+        "__uniq",
+        "__part",
+        "warm",
+        "specialized",
+        "argelim",
+        "argprom",
+        "retelim",
+        // BOLT, and linkers that fold identical code.
+        "org",
+        "icf",
     ];
     let mut name = raw;
     while let Some((before, last)) = name.rsplit_once('.') {
@@ -179,6 +192,11 @@ mod tests {
         check("f.isra.0", "f");
         check("f.constprop.0.isra.12.cold", "f");
         check("_ZN1a1bE.llvm.123456", "_ZN1a1bE");
+        check("_ZL1fv.__uniq.123456789.llvm.12.__part.4", "_ZL1fv");
+        check("f.specialized.2.warm", "f");
+        check("f.argelim.icf.0", "f");
+        check("f.org.0", "f");
+        check("__part.4", "__part.4");
         check("f.rs.0", "f.rs.0");
         check("main.main", "main.main");
         check(".cold", ".cold");
