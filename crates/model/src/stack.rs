@@ -83,7 +83,8 @@ pub struct StackNote {
     /// How many of the outermost frames come from memory read after the sample, from the live
     /// target; stops counting at `u16::MAX`.
     pub remote_read: u16,
-    /// How many frames were left out of the middle because a sample cannot hold them.
+    /// How many frames are missing between others: left out of the middle because a sample cannot
+    /// hold them, or one that a chain of frame pointers [skips](StackEnd::SkippedCaller).
     pub elided: u32,
     /// Before which user frame (the innermost is number 0) they were left out; 0 if none were.
     pub elided_at: u32,
@@ -101,6 +102,11 @@ impl StackNote {
             elided_at: 0,
             missing: MissingMemory::NONE,
         }
+    }
+
+    /// Whether frames were left out of the middle because a sample cannot hold them.
+    pub fn is_too_deep(&self) -> bool {
+        self.elided > 0 && self.end != StackEnd::SkippedCaller
     }
 }
 

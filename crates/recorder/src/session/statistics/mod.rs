@@ -70,7 +70,7 @@ impl Statistics {
         self.quality.count_stack(note.end);
         self.quality.count_missing(note);
         self.quality.remote_read += u64::from(note.remote_read > 0);
-        self.quality.without_middle += u64::from(note.elided > 0);
+        self.quality.without_middle += u64::from(note.is_too_deep());
         if let Some((language, added)) = interpreted {
             let quality = &mut self.quality;
             match language {
