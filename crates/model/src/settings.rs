@@ -12,6 +12,8 @@ pub struct RecordingSettings {
     pub unwound: bool,
     /// Whether a clock decides when to sample.
     pub by_clock: bool,
+    /// Whether a clock is one of the events. Always if one decides when to sample.
+    pub with_clock: bool,
     /// Samples per second, if there is such a rate.
     pub rate: Option<u64>,
     /// The highest rate that the kernel allows; 0 if unknown.
@@ -22,6 +24,8 @@ pub struct RecordingSettings {
     pub largest_ring: u64,
     /// Whether root recorded, which may read all memory and raise the reader's priority.
     pub root: bool,
+    /// Whether prof may run before other programs (CAP_SYS_NICE).
+    pub may_raise_priority: bool,
     /// Whether another program than prof recorded.
     #[serde(skip)]
     pub by_other_tool: bool,

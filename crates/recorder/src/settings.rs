@@ -1,7 +1,7 @@
 //! The settings of the recording, for the verdict.
 
-use prof_events::system::Privileges;
 use prof_events::system::{self, System};
+use prof_events::system::{Capability, Privileges};
 use prof_events::{AllocationWeight, Opened, Sampling, Setup, Stacks, Weight};
 use prof_model::{CallGraphSettings, Quality, RecordingSettings, SampledBy};
 
@@ -38,10 +38,12 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
         cpus => cpus,
     };
     let by_ptrace = opened.sizes.ring == 0;
+    let privileges = Privileges::read().unwrap_or_default();
     RecordingSettings {
         call_graph: call_graph(opened),
         unwound,
         by_clock: setups().all(|setup| setup.spec.is_clock()),
+        with_clock: setups().any(|setup| setup.spec.is_clock()),
         rate: setups().find_map(|setup| match setup.sampling {
             Sampling::Hertz(rate) | Sampling::MeasuredPeriod(rate, _) => Some(rate),
             Sampling::Period(_) | Sampling::Never => None,
@@ -52,7 +54,8 @@ fn recording_settings(opened: &Opened, unwound: bool) -> RecordingSettings {
         },
         ring: opened.sizes.ring,
         largest_ring: system::largest_ring(rings),
-        root: Privileges::read().unwrap_or_default().is_root(),
+        root: privileges.is_root(),
+        may_raise_priority: privileges.has(Capability::SysNice),
         by_other_tool: false,
     }
 }

@@ -135,7 +135,7 @@ impl Remedy {
             Self::CallGraphDwarf => {
                 is(|known| !matches!(known.call_graph, CallGraphSettings::Dump(_)))
             }
-            Self::CpuClock => is(|known| !known.by_clock),
+            Self::CpuClock => is(|known| !known.by_clock && !known.with_clock),
             Self::LargerRings(bytes) if matches!(cause, Cause::Stack(_)) => {
                 !is_far(cause, quality)
                     && is(is_dump_limited_by_ring)
@@ -230,7 +230,7 @@ impl fmt::Display for Remedy {
             Self::RecordWithProf => f.write_str("record with prof"),
             Self::UnwindWhileRecording => f.write_str("record without --no-unwind"),
             Self::CallGraphDwarf => f.write_str("use --call-graph dwarf"),
-            Self::CpuClock => f.write_str("use -e cpu-clock, which has no such stacks"),
+            Self::CpuClock => f.write_str("use -e cpu-clock, which has hardly any such stacks"),
             Self::LargerRings(bytes) => {
                 write!(f, "use larger ring buffers (-m {}K)", bytes / 1024)
             }
@@ -274,6 +274,7 @@ mod tests {
             call_graph: CallGraphSettings::Dump(65_528),
             unwound: true,
             by_clock: true,
+            with_clock: true,
             rate: Some(999),
             max_rate: 100_000,
             ring: 4 << 20,
@@ -512,10 +513,20 @@ mod tests {
         check_end(StackEnd::NoUnwindInfo, usual(), WITH_TABLES);
         let cycles = RecordingSettings {
             by_clock: false,
+            with_clock: false,
             ..usual()
         };
         let stale = StackEnd::StaleRegisters;
-        check_end(stale, cycles, "use -e cpu-clock, which has no such stacks");
+        let beside_a_clock = RecordingSettings {
+            with_clock: true,
+            ..cycles.clone()
+        };
+        check_end(
+            stale,
+            cycles,
+            "use -e cpu-clock, which has hardly any such stacks",
+        );
+        check_end(stale, beside_a_clock, "");
         check_end(stale, usual(), "");
         let kept = RecordingSettings {
             unwound: false,

@@ -53,11 +53,13 @@ fn good() -> Quality {
             call_graph: CallGraphSettings::Dump(CallGraphSettings::LARGEST_DUMP),
             unwound: true,
             by_clock: true,
+            with_clock: true,
             rate: Some(999),
             max_rate: 100_000,
             ring: 4 << 20,
             largest_ring: 1 << 30,
             root: true,
+            may_raise_priority: true,
             by_other_tool: false,
         }),
         ..Quality::default()
@@ -77,7 +79,8 @@ const SETTINGS: &[Setting] = &[
         (it.unwound, it.by_other_tool) = (false, true)
     }),
     ("cycles as a plain user", |it| {
-        (it.by_clock, it.root) = (false, false);
+        (it.by_clock, it.with_clock) = (false, false);
+        (it.root, it.may_raise_priority) = (false, false);
     }),
 ];
 

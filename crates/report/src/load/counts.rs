@@ -141,9 +141,11 @@ fn settings(recording: &Recording) -> RecordingSettings {
         call_graph,
         unwound: !matches!(call_graph, CallGraphSettings::Dump(_)),
         by_clock: attrs().all(is_clock),
+        with_clock: attrs().any(is_clock),
         rate: attrs().find_map(Attr::frequency),
         // The user who recorded is unknown: no advice about permissions.
         root: true,
+        may_raise_priority: true,
         by_other_tool: true,
         ..RecordingSettings::default()
     }
