@@ -206,7 +206,10 @@ impl ModuleStatus {
             Self::NoPermission { .. } => {
                 "make the file readable, or report as a user who may read it".into()
             }
-            Self::Unreadable { .. } | Self::JitMapTooLarge { .. } => return None,
+            // Whoever knows the runtime knows how it writes one.
+            Self::Unreadable { .. } | Self::JitMapTooLarge { .. } | Self::NoJitMap { .. } => {
+                return None;
+            }
             Self::OtherKernel { .. } => {
                 "report on the kernel that was recorded, install its vmlinux with debug info, or run \
                  `prof archive` where you record"
@@ -219,12 +222,6 @@ impl ModuleStatus {
             Self::KernelHidden => "report as root, or run `sudo sysctl kernel.kptr_restrict=0 \
                                    kernel.perf_event_paranoid=1`"
                 .into(),
-            Self::NoJitMap { .. } => {
-                "let the run-time compiler write one (node --perf-basic-prof \
-                 --no-logfile-per-isolate --logfile=+, java -XX:+UnlockDiagnosticVMOptions \
-                 -XX:+DumpPerfMapAtExit, COMPlus_PerfMapEnabled=3, PYTHONPERFSUPPORT=1)"
-                    .into()
-            }
             Self::UntrustedJitMap { .. } => {
                 "check the file, and report as the user who owns it".into()
             }

@@ -48,6 +48,8 @@ pub(super) enum Remedy {
     UnwindTables,
     /// For the code of a Java VM.
     JavaFramePointers,
+    /// For code that PHP has PCRE make of regular expressions.
+    NoPcreJit,
     /// For virtual threads of Java.
     PlatformThreads,
     /// For C code that Go calls.
@@ -86,13 +88,18 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(StackEnd::FramePointersEnded) => {
             vec![
                 Remedy::JavaFramePointers,
+                Remedy::NoPcreJit,
                 Remedy::CallGraphDwarf,
                 Remedy::UnwindTables,
             ]
         }
         Cause::Stack(StackEnd::SkippedCaller) => vec![Remedy::CallGraphDwarf],
         Cause::Stack(StackEnd::NoUnwindInfo) => {
-            vec![Remedy::JavaFramePointers, Remedy::UnwindTables]
+            vec![
+                Remedy::JavaFramePointers,
+                Remedy::NoPcreJit,
+                Remedy::UnwindTables,
+            ]
         }
         Cause::Stack(StackEnd::HiddenRegisters) => vec![Remedy::Root],
         Cause::Stack(StackEnd::CalledFromGo) => vec![Remedy::CFramePointers],
@@ -160,6 +167,7 @@ impl Remedy {
             Self::RootOrStops => is(|known| !known.root),
             Self::UnwindTables => !is_made_at_run_time(cause, quality),
             Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
+            Self::NoPcreJit => quality.php.all() > 0 && fails_in(cause, quality, "//anon"),
             Self::PlatformThreads | Self::CFramePointers | Self::GoTables => true,
             Self::ReportIt => is(|known| known.unwound),
         }
@@ -176,10 +184,19 @@ fn is_denied(cause: Cause, quality: &Quality) -> bool {
     matches!(cause, Cause::Stack(end) if quality.is_mostly(end, |missing| missing.denied))
 }
 
+/// The place where most stacks end for this reason.
+fn place(cause: Cause, quality: &Quality) -> Option<&UnwindFailure> {
+    let mut failures = quality.failures.iter();
+    failures.find(|failure| cause == Cause::Stack(failure.end))
+}
+
+fn fails_in(cause: Cause, quality: &Quality, module: &str) -> bool {
+    place(cause, quality).is_some_and(|place| place.module == module)
+}
+
 /// Whether most stacks that end for this reason stop in code without a file.
 fn is_made_at_run_time(cause: Cause, quality: &Quality) -> bool {
-    let mut failures = quality.failures.iter();
-    let place = failures.find(|failure| cause == Cause::Stack(failure.end));
+    let place = place(cause, quality);
     let module = |place: &UnwindFailure| Module::from_path(&place.module).kind;
     place.is_some_and(|place| module(place) == ModuleKind::Anonymous)
 }
@@ -246,6 +263,10 @@ impl fmt::Display for Remedy {
             Self::JavaFramePointers => {
                 f.write_str("have the Java VM keep frame pointers (-XX:+PreserveFramePointer)")
             }
+            Self::NoPcreJit => f.write_str(
+                "run PHP without code for regular expressions, which keeps no frames (php -d \
+                 pcre.jit=0)",
+            ),
             Self::PlatformThreads => f.write_str(
                 "have the Java VM run each virtual thread as a platform thread \
                  (-XX:+UnlockExperimentalVMOptions -XX:-VMContinuations)",
@@ -568,6 +589,28 @@ mod tests {
             check_in(module, true, IN_JAVA);
         }
         check_in("/usr/lib/libx.so", true, WITH_TABLES);
+    }
+
+    #[test]
+    fn code_for_regular_expressions_of_php_can_be_left_out() {
+        let check_in = |module: &str, expected: &str| {
+            let mut quality = recorded(usual(), &[StackEnd::NoUnwindInfo]);
+            quality.php.known = 900;
+            quality.failures.push(UnwindFailure {
+                end: StackEnd::NoUnwindInfo,
+                module: module.into(),
+                offset: 0xfe45,
+                count: 100,
+            });
+            check(&quality, &[expected]);
+            let verdict = Verdict::new(&quality).to_string();
+            assert!(!verdict.contains("anon+0x"), "{verdict}");
+        };
+        let remedy = "run PHP without code for regular expressions, which keeps no frames (php -d \
+                      pcre.jit=0)";
+        check_in("//anon", remedy);
+        // What PHP itself compiles.
+        check_in("/dev/zero (deleted)", "");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::percent::percent;
 use super::remedy::{self, Cause};
 use super::share;
+use crate::module::{Module, ModuleKind};
 use crate::quality::Quality;
 use crate::stack::StackEnd;
 use crate::text::counted;
@@ -16,7 +17,8 @@ pub(super) fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<It
             let share = percent(share(count, stacks).unwrap_or(0.0));
             let stacks = counted(count, "stack");
             let place = match quality.failures.iter().find(|failure| failure.end == end) {
-                Some(failure) if !failure.module.is_empty() => {
+                // There is nothing to look up in run-time code.
+                Some(failure) if is_file(&failure.module) => {
                     format!(" (most in {}+{:#x})", failure.module, failure.offset)
                 }
                 _ => String::new(),
@@ -28,6 +30,10 @@ pub(super) fn partial_stacks(quality: &Quality, stacks: u64) -> impl Iterator<It
                 remedy::ending(Cause::Stack(end), quality)
             )
         })
+}
+
+fn is_file(module: &str) -> bool {
+    !module.is_empty() && Module::from_path(module).kind != ModuleKind::Anonymous
 }
 
 /// Why the memory where most of these stacks end could not be read; empty if unknown.

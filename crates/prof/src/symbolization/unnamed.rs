@@ -171,6 +171,23 @@ mod tests {
     }
 
     #[test]
+    fn run_time_code_of_an_unknown_runtime_has_no_remedy() {
+        for runtime in [None, Some(Language::Lua)] {
+            let status = ModuleStatus::NoJitMap {
+                pid: 7,
+                path: "/tmp/perf-7.map".into(),
+            };
+            let jit = ModuleNaming {
+                runtime,
+                ..naming("[jit] (process 7)", status, 90)
+            };
+            let line = "symbols are missing in [jit] (process 7) (90 samples): process 7 wrote no \
+                        map of its run-time code (/tmp/perf-7.map)";
+            check(&[jit], &[line]);
+        }
+    }
+
+    #[test]
     fn equal_reasons_are_reported_once() {
         let all = [
             naming("libc.so.6", stripped("libc.so.6", None), 90),
