@@ -33,6 +33,7 @@
 pub mod calltree;
 mod error;
 mod filter;
+mod folded_name;
 pub mod format;
 mod load;
 mod numbers;

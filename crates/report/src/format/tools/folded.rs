@@ -1,15 +1,16 @@
 //! Folded stacks: `root;caller;callee weight`, one line for each distinct stack.
 //!
 //! The format that `stackcollapse-perf.pl` writes and `flamegraph.pl`, inferno, speedscope and many
-//! others read. Frames are separated by `;`, the last number of a line is the weight; so neither
-//! may be in a name.
+//! others read. Frames are separated by `;`, the last number of a line is the weight; so names are
+//! written as [`encoded`] has them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use prof_model::printable;
 
-use crate::calltree::{CallTree, Node, NodeId};
+use crate::calltree::{CallTree, Label, Node, NodeId};
+use crate::folded_name::encoded;
 
 /// Writes all stacks of `tree`, sorted by name, with their weights in the event's unit.
 ///
@@ -19,13 +20,29 @@ pub fn write(tree: &CallTree<'_>, mut out: impl Write) -> io::Result<()> {
     let mut lines: Vec<String> = tree
         .nodes()
         .filter(|(_, node)| node.own.samples > 0)
-        .map(|(id, node)| line(tree, id, node.own.value, |_, _| ""))
+        .map(|(id, node)| format!("{} {}", names(tree, id), node.own.value))
         .collect();
     lines.sort_unstable();
     lines.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// One line; `mark` may add something to the name of each node.
+/// The names of a stack as other tools, and we, read them.
+fn names(tree: &CallTree<'_>, leaf: NodeId) -> String {
+    let names = tree.path(leaf).into_iter().map(|id| {
+        let is_function = matches!(tree[id].label, Label::Function(_));
+        encoded(&named(tree.name(id)), is_function).into_owned()
+    });
+    names.collect::<Vec<_>>().join(";")
+}
+
+fn named(name: &str) -> Cow<'_, str> {
+    match name {
+        "" => Cow::Borrowed("[no name]"),
+        name => printable(name),
+    }
+}
+
+/// One line, for pictures, which show no characters for others; `mark` may add something to the name of each node.
 pub(in crate::format) fn line(
     tree: &CallTree<'_>,
     leaf: NodeId,
@@ -64,11 +81,10 @@ fn joined(
 /// The name without `;` and line breaks, which would end it. Readers take two numbers at the end of
 /// a line for a comparison, so the last name must not end in one.
 pub(in crate::format) fn plain(name: &str, last: bool) -> Cow<'_, str> {
-    let mut name = match name {
-        "" => Cow::Borrowed("[no name]"),
-        name if name.contains(';') => Cow::Owned(printable(name).replace(';', ":")),
-        name => printable(name),
-    };
+    let mut name = named(name);
+    if name.contains(';') {
+        name = Cow::Owned(name.replace(';', ":"));
+    }
     let is_number = |word: &str| word.chars().all(|c| c.is_ascii_digit() || c == '.');
     if let Some((start, word)) = name
         .rsplit_once(' ')

@@ -2,7 +2,7 @@
 //!
 //! What stackcollapse-perf.pl, inferno, async-profiler and many others write. Frames may be marked
 //! as stackcollapse marks them: `_[k]` for the kernel's, `_[i]` for inlined, `_[j]` for run-time
-//! code. Lines that begin with `#` are comments.
+//! code. Lines that begin with `#` are comments, unless they are stacks: a thread may be `#1`.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use prof_symbols::SymbolFrame;
 
 use super::imported::{Imported, ImportedThread, KERNEL, is_missing};
 use crate::error::InputError;
+use crate::folded_name::decoded;
 use crate::profile::{Event, Frame, FrameId, NamedFrame, Profile, Unit, Weight};
 use crate::symbolize::FunctionKind;
 
@@ -70,12 +71,21 @@ pub(in crate::load) fn read(bytes: &[u8]) -> Result<Profile, InputError> {
 
 /// Lines that say something, with their numbers from 1.
 fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let lines = bytes
+    // Editors of Windows mark UTF-8.
+    let lines = (bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes))
         .split(|&byte| byte == b'\n')
         .map(<[u8]>::trim_ascii_end);
     (1..)
         .zip(lines)
-        .filter(|(_, line)| !line.is_empty() && !line.starts_with(b"#"))
+        .filter(|(_, line)| !line.is_empty() && !is_comment(line))
+}
+
+fn is_comment(line: &[u8]) -> bool {
+    match line {
+        [b'#', b' ' | b'#', ..] => true,
+        [b'#', ..] => !line.contains(&b';'),
+        _ => false,
+    }
 }
 
 /// Refuses files of which a part would silently be read as something else.
@@ -144,7 +154,7 @@ fn frame(text: &str, profile: &mut Profile) -> FrameId {
         }),
         kind,
         functions: vec![SymbolFrame {
-            function: Arc::from(name),
+            function: decoded(name).into(),
             file: None,
             line: None,
             inlined: mark == "i",
@@ -205,7 +215,18 @@ fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use prof_symbols::{SymbolOptions, Symbolizer};
+
     use super::*;
+    use crate::calltree::{CallTree, Split};
+    use crate::folded_name::encoded;
+    use crate::format::folded::write;
+    use crate::symbolize::SymbolizedProfile;
+    use crate::testing::everything;
+
+    fn named(profile: Profile) -> SymbolizedProfile {
+        SymbolizedProfile::new(profile, &Symbolizer::new(SymbolOptions::default()))
+    }
 
     fn check(text: &str, expected: &[(&str, u64, u64)]) {
         let profile = read(text.as_bytes()).unwrap();
@@ -244,6 +265,52 @@ mod tests {
         check("a;worker 7 3\na 4", &[("a>worker 7", 3, 3), ("a", 4, 4)]);
         check("a;sys_[k];inl_[i] 1", &[("a>sys>inl", 1, 1)]);
         check("a 0\nb 1", &[("b", 1, 1)]);
+    }
+
+    #[test]
+    fn a_mark_of_utf_8_is_no_name_and_names_may_begin_with_a_number_sign() {
+        check(
+            "\u{feff}main;f 3\nmain 4\n",
+            &[("main>f", 3, 3), ("main", 4, 4)],
+        );
+        check(
+            "# made by x 3\n#1 pool;main 3\n#x 4\n## a;b 5\n",
+            &[("#1 pool>main", 3, 3)],
+        );
+    }
+
+    /// Whatever programs call their threads and functions.
+    #[test]
+    fn every_name_is_read_as_it_was_written() {
+        let parts = [
+            ";", " ", "#", "7", ".", "_[k]", "_[i]", "\u{37e}", "\u{a0}", "\u{ff03}", "\\",
+            "\\u{20}", "\\u{5c}", "u{37e}", "a", "\u{e9}", ":", "[", "]", "0x10", "1e3",
+        ];
+        let mut seed = 1_u64;
+        let mut random = |below: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as usize % below
+        };
+        for _ in 0..20_000 {
+            let names: Vec<String> = (0..=random(2))
+                .map(|_| {
+                    (0..=random(4))
+                        .map(|_| parts[random(parts.len())])
+                        .collect()
+                })
+                .collect();
+            let line: Vec<_> = names.iter().map(|name| encoded(name, true)).collect();
+            let text = format!("a;b 1\n{} 4\n", line.join(";"));
+            check(&text, &[("a>b", 1, 1), (&names.join(">"), 4, 4)]);
+            let symbolized = named(read(text.as_bytes()).unwrap());
+            let tree = CallTree::new(&symbolized, &everything(), Split::Nothing).unwrap();
+            let mut again = Vec::new();
+            write(&tree, &mut again).unwrap();
+            let again = String::from_utf8(again).unwrap();
+            let mut lines: Vec<_> = text.lines().collect();
+            lines.sort_unstable();
+            assert!(again.lines().eq(lines), "{names:?}: {again}");
+        }
     }
 
     #[test]
