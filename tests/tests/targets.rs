@@ -281,3 +281,47 @@ fn children_that_ran_before_explain_missing_samples() {
     drop(parent.stdin.take());
     parent.wait().unwrap();
 }
+
+/// As `top -H` shows threads: an id after -p means its process, in each verb.
+#[test]
+fn the_id_of_a_thread_means_its_process() {
+    let plain = [Need::Root, Need::Tool("setpriv"), Need::PlainSampling];
+    for as_plain_user in [false, true] {
+        if as_plain_user && !needs(&plain) {
+            continue;
+        }
+        let session = match as_plain_user {
+            false => Session::new(),
+            true => Session::plain_user(),
+        };
+        let program = Endless::install(&session, "endless");
+        let program = Endless::start(session.command(&program, ["60"]));
+        let (pid, tid) = (program.pid(), program.helper());
+        let line = format!("{tid} is a thread of process {pid}");
+        let both = format!("{tid},{pid}");
+        let record = |target: &str, more: &[&str]| {
+            let words = ["record", "-F", "999", "-d", "0.3", "-p", target];
+            session.run([&words, more].concat())
+        };
+        let user = ["-e", "cpu-clock:u"];
+        for (target, more) in [
+            (tid.to_string(), &user[..]),
+            (both, &user),
+            (tid.to_string(), &["--wall"]),
+        ] {
+            let outcome = record(&target, more);
+            outcome.assert_code(0).assert_says(&[&line]);
+            let report = session.run(["report", "--folded", "-"]);
+            for expected in ["leading", "helping", "endless;"] {
+                assert!(report.stdout.contains(expected), "{report}");
+            }
+            let unknown = format!(":{tid}");
+            assert!(!report.stdout.contains(&unknown), "{report}");
+        }
+        let tid = tid.to_string();
+        let outcome = session.run(["stat", "-e", "task-clock:u", "-d", "0.1", "-p", &tid]);
+        outcome.assert_code(0).assert_says(&[&line]);
+        let outcome = session.run(["top", "--stdio", "--iterations", "1", "-p", &tid]);
+        outcome.assert_code(0).assert_says(&[&line]);
+    }
+}

@@ -80,6 +80,11 @@ impl Task {
         fs::metadata(&self.folder).is_ok()
     }
 
+    /// The id of its process, which is its own unless it is a thread; `None` if it has ended.
+    pub fn process(&self) -> Option<i32> {
+        self.status().ok()?.pid()
+    }
+
     /// Reads its `status`.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use prof_console::Console;
 use prof_procfs::{Task, newest, processes};
 use prof_recorder::{Signals, Target};
 use prof_report::Pattern;
@@ -29,8 +30,11 @@ impl TargetRequest {
     /// # Errors
     ///
     /// No process matches.
-    pub(crate) fn find(&self, signals: &Signals) -> Result<Target> {
+    pub(crate) fn find(&self, signals: &Signals, console: Console) -> Result<Target> {
         match self {
+            Self::Known(Target::Processes(ids)) => {
+                Ok(Target::Processes(processes_of(ids, console)))
+            }
             Self::Known(target) => Ok(target.clone()),
             Self::Named { pattern, wait } => named(pattern, *wait, signals).map(Target::Processes),
         }
@@ -40,6 +44,24 @@ impl TargetRequest {
     pub(crate) fn is_by_name(&self) -> bool {
         matches!(self, Self::Named { .. })
     }
+}
+
+/// The processes that these ids mean, each once. As in perf, the id of a thread means its process:
+/// `top -H` shows those.
+pub(crate) fn processes_of(ids: &[i32], console: Console) -> Vec<i32> {
+    let mut pids = Vec::new();
+    for &id in ids {
+        let pid = Task::of(id).process().unwrap_or(id);
+        if pid != id {
+            console.say(format_args!(
+                "{id} is a thread of process {pid}: -p takes the whole process, -t only the thread"
+            ));
+        }
+        if !pids.contains(&pid) {
+            pids.push(pid);
+        }
+    }
+    pids
 }
 
 /// The processes with a matching name, in ascending order; if there is none and `wait` is set,

@@ -1,5 +1,6 @@
 //! `prof collect`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use prof_console::say;
 use prof_events::system;
+use prof_procfs::Task;
 use prof_recorder::{CpuTarget, Signals, Target};
 
 use super::values::{duration, hertz, label, labels, mebibytes, name, period, pid};
@@ -75,6 +77,21 @@ pub(super) struct CollectFlags {
     spool_size: u64,
 }
 
+/// The processes that these ids mean: that of a thread, which `top -H` shows, means its process.
+fn processes_of(ids: Vec<i32>) -> Vec<i32> {
+    let process = |id: i32| match Task::of(id).process() {
+        Some(pid) if pid != id => {
+            say(&format!(
+                "{id} is a thread of process {pid}: -p takes the whole process"
+            ));
+            pid
+        }
+        _ => id,
+    };
+    let pids: BTreeSet<i32> = ids.into_iter().map(process).collect();
+    pids.into_iter().collect()
+}
+
 /// Collects until a signal ends it.
 pub(super) fn run(flags: CollectFlags) -> Result<()> {
     // Before any thread starts: threads inherit the blocked signals.
@@ -84,7 +101,7 @@ pub(super) fn run(flags: CollectFlags) -> Result<()> {
             cgroup: flags.cgroup,
             ..CpuTarget::default()
         }),
-        false => Target::Processes(flags.pids),
+        false => Target::Processes(processes_of(flags.pids)),
     };
     let labels = labels(&flags.labels)?;
     let collection = Collection {

@@ -112,7 +112,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
     prof_events::remove_leftovers();
     RuntimeHelp::remove_leftovers();
     let console = Console::new(job.sampling.quiet, job.sampling.verbose);
-    let target = job.target.find(&signals)?;
+    let target = job.target.find(&signals, console)?;
     // Symbols can be embedded in a file only.
     let is_left_alone = job.sampling.no_runtime_help || job.sampling.output == Path::new("-");
     let help = |target: &mut Target| match is_left_alone {
@@ -127,7 +127,7 @@ pub(crate) fn run(job: Job) -> Result<ExitCode> {
         match prof_recorder::record(&options, &signals) {
             Ok(summary) => break summary,
             Err(error) if job.target.is_by_name() && error.has_no_target() => {
-                options.target = job.target.find(&signals)?;
+                options.target = job.target.find(&signals, console)?;
                 runtimes = help(&mut options.target);
             }
             Err(error) => {

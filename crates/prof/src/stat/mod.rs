@@ -28,6 +28,7 @@ mod wait;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use prof_console::Console;
 use prof_events::Signals;
 
 use crate::flags::StatFlags;
@@ -39,7 +40,7 @@ use printer::Printer;
 ///
 /// An event is unknown or cannot be counted, there is no such target, or the output cannot be
 /// written.
-pub(crate) fn run(flags: StatFlags) -> Result<ExitCode> {
+pub(crate) fn run(mut flags: StatFlags) -> Result<ExitCode> {
     // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     prof_events::remove_leftovers();

@@ -68,7 +68,8 @@ pub(crate) fn run(flags: TopFlags) -> Result<ExitCode> {
     // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block_with_rotation().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
-    let mut target = record::target_request(target, !full_screen).find(&signals)?;
+    let mut target =
+        record::target_request(target, !full_screen).find(&signals, Console::new(false, false))?;
     if full_screen {
         take_terminal_from(&mut target);
     }

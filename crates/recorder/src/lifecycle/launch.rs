@@ -83,7 +83,7 @@ pub(crate) fn running(target: &Target) -> Vec<Pid> {
         Target::Command(_) => Vec::new(),
         Target::Processes(pids) => pids.clone(),
         Target::Threads(tids) => {
-            let pids = tids.iter().filter_map(|&tid| process_of(tid));
+            let pids = tids.iter().filter_map(|&tid| Task::of(tid).process());
             let mut pids: Vec<Pid> = pids.collect();
             pids.sort_unstable();
             pids.dedup();
@@ -126,15 +126,10 @@ pub(crate) fn threads_now(target: &Target) -> Vec<(Pid, Tid)> {
             pids.iter().copied().flat_map(threads).collect()
         }
         Target::Threads(tids) => {
-            let thread = |&tid: &Tid| Some((process_of(tid)?, tid));
+            let thread = |&tid: &Tid| Some((Task::of(tid).process()?, tid));
             tids.iter().filter_map(thread).collect()
         }
     }
-}
-
-/// The process of a thread; `None` if it has ended.
-fn process_of(tid: Tid) -> Option<Pid> {
-    Task::of(tid).status().ok()?.pid()
 }
 
 fn not_started(argv: &[OsString], source: io::Error) -> Error {
