@@ -141,6 +141,11 @@ impl Session {
         self.command(&self.prof, arguments)
     }
 
+    /// The program `prof`.
+    pub fn binary(&self) -> &Path {
+        &self.prof
+    }
+
     /// `prof` with these arguments, started by a launcher: its own path and arguments come first.
     pub fn prof_under<A: AsRef<OsStr>>(
         &self,

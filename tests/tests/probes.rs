@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prof_tests::{Need, Outcome, Program, Session, Variant, needs};
+use prof_tests::{Need, Outcome, Program, Recorded, Session, USER_CODE, Variant, needs};
 
 /// Programs that exec another one after they have had children.
 const CHAINS: &str = r#"
@@ -141,4 +141,71 @@ fn probes_without_hits_are_not_called_too_little_cpu_time() {
         &[calls, "0", "200"],
         "nothing was sampled: no probed function was called",
     );
+}
+
+/// Records a program in which another tool has set this probe.
+fn record_probed<'s>(
+    session: &'s Session,
+    probe: &str,
+    program: &Path,
+    mode: &str,
+) -> Recorded<'s> {
+    let probe = format!("{probe}:{}:{mode}", program.display());
+    let (prof, program) = (
+        session.binary().to_str().unwrap(),
+        program.to_str().unwrap(),
+    );
+    session.record(
+        USER_CODE,
+        &[prof, "stat", "-e", &probe, "--", program, mode],
+    )
+}
+
+/// The return address on the stack is the kernel's; its own chain of frame pointers has the true
+/// one since Linux 6.11.
+#[test]
+fn return_probes_of_other_tools_end_no_stacks_that_keep_frame_pointers() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|number| number.parse::<u32>().unwrap_or(0));
+    let version = (numbers.next().unwrap(), numbers.next().unwrap());
+    let flags = &["-fno-omit-frame-pointer"];
+    let program = Program::c(&["probed.c"]).build_as(Variant::new("frame-pointers", flags));
+    let recorded = record_probed(&session, "uretprobe", &program, "probed");
+    if version >= (6, 11) {
+        let stacks = recorded.physical_stacks();
+        let path = ["main", "probed", "work"].map(String::from);
+        let share = stacks.share(|frames| frames.ends_with(&path));
+        assert!(share > 0.8, "{share}: {stacks}");
+        stacks.assert_whole(0.95);
+    }
+    let program = Program::c(&["probed.c"]).build();
+    let recorded = record_probed(&session, "uretprobe", &program, "probed");
+    recorded
+        .outcome
+        .assert_says(&["a tool has set a return probe there"]);
+    assert!(
+        !recorded.outcome.stderr.contains("report this bug"),
+        "{}",
+        recorded.outcome
+    );
+}
+
+#[test]
+fn copies_of_probed_instructions_are_no_code_made_at_run_time() {
+    if !needs(&[Need::Root]) {
+        return;
+    }
+    let session = Session::new();
+    let program = Program::c(&["probed.c"]).build();
+    let recorded = record_probed(&session, "uprobe", &program, "tiny");
+    let stacks = recorded.physical_stacks();
+    let last = |name: &str| stacks.share(|frames| frames.last().is_some_and(|last| last == name));
+    assert!(last("tiny") > 0.2, "{stacks}");
+    assert!(last("[jit]") < 0.01 && last("[uprobes]") < 0.05, "{stacks}");
 }

@@ -71,6 +71,8 @@ pub enum StackEnd {
     /// The callers are those of a virtual thread of Java that has waited: the Java VM keeps them on
     /// its heap until their callees return.
     OnJavaHeap = 23,
+    /// A return probe has its own address in the place of the return address.
+    ReturnProbe = 24,
 }
 
 /// How the walk up a sample's user stack went. The frames themselves are elsewhere.
@@ -112,7 +114,7 @@ impl StackNote {
 
 impl StackEnd {
     /// Every way to end, in the order of their numbers.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Root,
         Self::TruncatedDump,
         Self::NoUnwindInfo,
@@ -137,6 +139,7 @@ impl StackEnd {
         Self::CalledFromGo,
         Self::GoWithoutTables,
         Self::OnJavaHeap,
+        Self::ReturnProbe,
     ];
 
     /// The frames that every kernel stack has: the entry and its handler in C. Code that does
@@ -217,6 +220,10 @@ impl StackEnd {
             Self::GoWithoutTables => "code of a Go program without unwind tables",
             Self::OnJavaHeap => {
                 "the callers of a virtual thread that has waited are on the Java VM's heap"
+            }
+            Self::ReturnProbe => {
+                "a tool has set a return probe there, which hides the return address, and the \
+                 code keeps no frame pointers"
             }
         }
     }

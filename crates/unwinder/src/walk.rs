@@ -9,6 +9,7 @@ use crate::frame::{Caller, Evidence, Frame};
 use crate::frames::Frames;
 use crate::functions::{represent_caller, represent_sampled};
 use crate::heuristics::kernel_chain::rest_of_chain;
+use crate::heuristics::probes::leave_return_probe;
 use crate::heuristics::{guess, outside_code, without_cfi};
 use crate::memory::stack::Stack;
 use crate::module::code_mapping::CodeMapping;
@@ -137,6 +138,7 @@ fn find_next(step: &mut Step<'_, '_>, frames: &mut Frames<'_>) -> Result<Next, S
         Ok(registers) => {
             let mut caller = step.caller(registers);
             caller.frame.interrupted = found.signal_frame;
+            leave_return_probe(step, callee, frames.count(), &mut caller)?;
             match check(step, callee, &caller) {
                 Ok(()) => return Ok(Next::Caller(caller)),
                 Err(end) => end,

@@ -32,7 +32,7 @@ pub(crate) fn rest_of_chain(
 }
 
 /// The index of the frame's caller; unknown in recursion.
-fn join(step: &Step<'_, '_>, depth: usize) -> Option<usize> {
+pub(super) fn join(step: &Step<'_, '_>, depth: usize) -> Option<usize> {
     let here = step.frame.program_counter();
     let mut found = (1..LONGEST)
         .map_while(|index| Some((index, step.stack.kernel_callchain(index)?)))

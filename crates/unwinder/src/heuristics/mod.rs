@@ -7,6 +7,7 @@ mod code_before;
 mod frame_pointer;
 mod hotspot_interpreter;
 mod jit;
+pub(crate) mod probes;
 mod thread_start;
 mod trampoline;
 
@@ -23,6 +24,7 @@ use crate::step::lookup::remember_guess;
 use code_before::{guess_by_code_before, guess_by_prologue};
 use frame_pointer::follow_frame_pointer;
 use jit::leave_jit_code;
+use probes::leave_probed_instruction;
 use thread_start::is_thread_start;
 use trampoline::leave_trampoline;
 
@@ -37,6 +39,9 @@ pub(crate) fn guess(
 ) -> Result<Caller, StackEnd> {
     if let Some(caller) = leave_jit_code(step, place) {
         return caller;
+    }
+    if let Some(caller) = leave_probed_instruction(step) {
+        return Ok(caller);
     }
     let mut unreadable = None;
     match rule {

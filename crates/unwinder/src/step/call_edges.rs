@@ -61,6 +61,18 @@ pub(crate) fn check_call(
     Ok(())
 }
 
+/// Where the function begins that the caller has called directly.
+pub(crate) fn called_function(step: &mut Step<'_, '_>, caller: &Frame) -> Option<u64> {
+    let target = caller.program_counter();
+    let place = step.code.locate(target.wrapping_sub(1))?;
+    let Called::Function(address) = called(step, &place, target)? else {
+        return None;
+    };
+    let module = place.module;
+    let function = step.code.function(CodeAddress { module, address })?;
+    (function.start == address).then(|| place.address(address))
+}
+
 /// Whether the call before `target` can lead to `function`.
 fn edge(
     step: &mut Step<'_, '_>,

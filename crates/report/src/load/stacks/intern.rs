@@ -221,11 +221,31 @@ fn locate(pid: Pid, process: Option<&Process>, address: u64, profile: &mut Profi
         return Frame::Named(profile.named.intern(frame));
     }
     match module.kind {
+        // The kernel's copies of probed instructions are no run-time code.
+        ModuleKind::Anonymous if module.path.as_os_str() == PROBES => {
+            Frame::Named(profile.named.intern(probed_instruction()))
+        }
         ModuleKind::Anonymous => Frame::Jit { pid, address },
         _ => Frame::Module {
             module: mapping.module,
             offset: mapping.file_offset_of(at),
         },
+    }
+}
+
+/// The kernel's page of a process in which a tool has set probes.
+const PROBES: &str = "[uprobes]";
+
+fn probed_instruction() -> NamedFrame {
+    NamedFrame {
+        module: PROBES.into(),
+        kind: FunctionKind::User,
+        functions: vec![SymbolFrame {
+            function: PROBES.into(),
+            file: None,
+            line: None,
+            inlined: false,
+        }],
     }
 }
 
