@@ -17,6 +17,8 @@ pub struct UnseenProcesses {
     /// How many children of the requested processes ran before the recording: they inherit no
     /// events, and were not requested themselves.
     pub older_children: u64,
+    /// A requested process that was stopped when the recording ended.
+    pub stopped: Option<i32>,
     /// Whether sampling was never enabled: the recording ended before the delay was over, or before
     /// a request to enable it.
     pub never_enabled: bool,
@@ -30,6 +32,7 @@ impl UnseenProcesses {
         if self.unprivileged.is_none() {
             self.unprivileged.clone_from(&other.unprivileged);
         }
+        self.stopped = self.stopped.or(other.stopped);
         self.never_enabled |= other.never_enabled;
         self.left_running = self.left_running.max(other.left_running);
         self.older_children = self.older_children.max(other.older_children);

@@ -37,6 +37,11 @@ impl State {
         matches!(self.0, b'S' | b'D' | b'T' | b't')
     }
 
+    /// Whether it is stopped (SIGSTOP, a tracer).
+    pub fn is_stopped(self) -> bool {
+        matches!(self.0, b'T' | b't')
+    }
+
     /// Whether it has ended, and its parent may not have waited for it.
     pub fn has_ended(self) -> bool {
         matches!(self.0, b'Z' | b'X' | b'x')

@@ -305,6 +305,7 @@ fn run(
         let unseen = UnseenProcesses {
             left_running: if by_command { session.running() } else { 0 },
             older_children: launch::unrequested(&options.target, before),
+            stopped: launch::stopped(&options.target),
             ..UnseenProcesses::default()
         };
         let finished = session.finish(outcome.as_ref().ok(), unseen);

@@ -12,7 +12,7 @@ pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     const MOST: usize = 3;
     let total = Coverage::total(&quality.coverage);
     let line = |one: &Coverage| {
-        let (what, remedy) = problem_and_remedy(one, quality, &total);
+        let (what, remedy) = problem_and_remedy(one, "its", quality, &total);
         let corrected = match one.correction() {
             Some(_) => "; weights are corrected",
             None => "",
@@ -23,9 +23,9 @@ pub(super) fn coverage(quality: &Quality) -> impl Iterator<Item = String> {
     let mut lines: Vec<String> = wrong.map(line).collect();
     // What can be chance in the samples of each thread cannot be in those of all.
     if lines.is_empty() && all_mislead(quality, &total) {
-        let (what, remedy) = problem_and_remedy(&total, quality, &total);
+        let (what, remedy) = problem_and_remedy(&total, "their", quality, &total);
         let threads = counted(total.threads, "thread");
-        lines.push(format!("all ({threads}): {what}{remedy}"));
+        lines.push(format!("all {threads} together: {what}{remedy}"));
     }
     lines.into_iter()
 }
@@ -67,7 +67,12 @@ fn is_much(used: u64, quality: &Quality, total: &Coverage) -> bool {
 }
 
 /// What is wrong with the samples of these threads, and what helps.
-fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (String, String) {
+fn problem_and_remedy(
+    one: &Coverage,
+    its: &str,
+    quality: &Quality,
+    total: &Coverage,
+) -> (String, String) {
     /// Threads with this many samples live long enough to be sampled.
     const MANY: u64 = 20;
     const COUNT: &str = "; -c N (a sample per N events) counts exactly";
@@ -76,7 +81,7 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
         (quality.covered_event.as_ref()).map_or_else(String::new, |name| format!("{name} "));
     if covered > 1.0 {
         let reported = format!(
-            "its {event}samples stand for {} of its work",
+            "{its} {event}samples stand for {} of {its} work",
             percent(covered)
         );
         let settings = quality.settings.as_ref();
@@ -90,7 +95,7 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
     let missing = match one.samples {
         0 => format!("no {event}sample"),
         _ => format!(
-            "no {event}samples of {} of its work",
+            "no {event}samples of {} of {its} work",
             percent(1.0 - covered)
         ),
     };
@@ -106,7 +111,7 @@ fn problem_and_remedy(one: &Coverage, quality: &Quality, total: &Coverage) -> (S
     } else if is_long {
         let missing = percent(1.0 - covered);
         let reported =
-            format!("{missing} of its {event}samples came late or not at all (busy machine)");
+            format!("{missing} of {its} {event}samples came late or not at all (busy machine)");
         (reported, String::new())
     } else {
         let why = match one.threads {
@@ -208,7 +213,7 @@ mod tests {
         quality.coverage = (0..4).map(child).collect();
         let verdict = Verdict::new(&quality);
         assert_eq!(verdict.grade, Grade::Fair);
-        let expected = "all (4 threads): its samples stand for 350 % of its work";
+        let expected = "all 4 threads together: their samples stand for 350 % of their work";
         assert_eq!(verdict.problems(), [expected]);
     }
 

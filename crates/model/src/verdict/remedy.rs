@@ -42,6 +42,8 @@ pub(super) enum Remedy {
     LargerRings(u64),
     FewerSamples(SampledBy),
     MoreSamples(SampledBy),
+    /// For plain users on busy machines.
+    Priority,
     Root,
     /// For frames of interpreters.
     RootOrStops,
@@ -119,12 +121,13 @@ fn candidates(cause: Cause, quality: &Quality) -> Vec<Remedy> {
         Cause::Stack(_) => Vec::new(),
         Cause::FullRings => vec![
             Remedy::LargerRings(ring_for_more_samples(quality)),
+            Remedy::Priority,
             fewer,
             Remedy::Root,
         ],
         Cause::SlowUnwinding | Cause::Throttled => vec![fewer],
         Cause::FewSamples => vec![Remedy::MoreSamples(quality.sampled_by)],
-        Cause::LateInterpreter => vec![Remedy::RootOrStops],
+        Cause::LateInterpreter => vec![Remedy::Priority, Remedy::RootOrStops],
     }
 }
 
@@ -164,6 +167,7 @@ impl Remedy {
                 let reads_late = is_far(cause, quality) && !is_denied(cause, quality);
                 !reads_late && is(|known| !known.root)
             }
+            Self::Priority => is(|known| !known.root && !known.may_raise_priority),
             Self::RootOrStops => is(|known| !known.root),
             Self::UnwindTables => !is_made_at_run_time(cause, quality),
             Self::JavaFramePointers => quality.java && is_made_at_run_time(cause, quality),
@@ -253,6 +257,10 @@ impl fmt::Display for Remedy {
             }
             Self::FewerSamples(by) => write!(f, "use {}", by.fewer()),
             Self::MoreSamples(by) => write!(f, "use {}", by.more()),
+            Self::Priority => f.write_str(
+                "let prof run before other programs (sudo setcap cap_sys_nice+ep $(command -v \
+                 prof)), or record as root",
+            ),
             Self::Root => f.write_str("record as root"),
             Self::RootOrStops => f.write_str("record as root, or with --sampler ptrace"),
             Self::UnwindTables => f.write_str(
@@ -301,6 +309,7 @@ mod tests {
             ring: 4 << 20,
             largest_ring: 1 << 30,
             root: true,
+            may_raise_priority: true,
             by_other_tool: false,
         }
     }
@@ -351,6 +360,27 @@ mod tests {
         with(10, false, "");
         with(100, false, "record as root, or with --sampler ptrace");
         with(100, true, "");
+    }
+
+    #[test]
+    fn plain_users_can_give_the_reader_priority() {
+        let plain = RecordingSettings {
+            root: false,
+            may_raise_priority: false,
+            largest_ring: 4 << 20,
+            ..usual()
+        };
+        const PRIORITY: &str = "let prof run before other programs (sudo setcap cap_sys_nice+ep \
+            $(command -v prof)), or record as root";
+        let mut quality = recorded(plain, &[]);
+        quality.losses.ring_full = 200;
+        check(&quality, &[PRIORITY]);
+        quality.losses.ring_full = 0;
+        quality.python.known = 1000;
+        quality.python.unknown.insert(MissingFrames::Changed, 200);
+        check(&quality, &[PRIORITY]);
+        quality.settings.get_or_insert_default().may_raise_priority = true;
+        check(&quality, &["record as root, or with --sampler ptrace"]);
     }
 
     #[test]

@@ -61,7 +61,8 @@ impl Quality {
             return "the recording ended before sampling was enabled (--delay, --control)"
                 .to_owned();
         }
-        let known = self.protected_program().or_else(|| left_running(unseen));
+        let known = stopped(unseen).or_else(|| self.protected_program());
+        let known = known.or_else(|| left_running(unseen));
         let known = known.or_else(|| older_children(unseen));
         let known = known.or_else(|| self.why_probes_were_not_hit());
         if let (None, Some(short)) = (&known, self.short_threads()) {
@@ -88,6 +89,14 @@ impl Quality {
             format!("{why}; {}{or_waits}", more_samples(self))
         })
     }
+}
+
+/// Which process was stopped, and the remedy.
+fn stopped(unseen: &UnseenProcesses) -> Option<String> {
+    let pid = unseen.stopped?;
+    Some(format!(
+        "process {pid} is stopped, by a signal or a debugger; `kill -CONT {pid}` lets it run on"
+    ))
 }
 
 /// How many processes the command left running when it ended, and the remedy.
@@ -122,6 +131,21 @@ mod tests {
     use crate::quality::SampledBy;
     use crate::settings::RecordingSettings;
     use crate::verdict::Verdict;
+
+    #[test]
+    fn a_stopped_process_did_not_use_too_little_time() {
+        let unseen = UnseenProcesses {
+            stopped: Some(7),
+            ..UnseenProcesses::default()
+        };
+        let quality = Quality {
+            unseen,
+            ..Quality::default()
+        };
+        let expected = "process 7 is stopped, by a signal or a debugger; `kill -CONT 7` lets it \
+                        run on";
+        assert_eq!(quality.why_no_samples(), expected);
+    }
 
     #[test]
     fn why_there_are_no_samples() {

@@ -39,6 +39,8 @@ pub(super) struct Foot {
     pub samples: u64,
     /// The share of whole stacks, from 0 to 1.
     pub whole: Option<f64>,
+    /// Why the others are not, most of them.
+    pub partial: Option<&'static str>,
     pub lost: u64,
     pub throttled: u64,
     /// The share of the samples' weight that is dropped, because it is rare.
@@ -99,7 +101,7 @@ impl Picture {
             })
         });
         Self {
-            event: calls.event().name.clone(),
+            event: shown_name(&calls.event().name),
             functions: functions.collect(),
             threads: threads.collect(),
             tree: Tree::of(&calls),
@@ -113,13 +115,39 @@ impl Picture {
     }
 }
 
+/// The name of an event, without the modifier that leaves out idle CPUs: all events of CPUs do.
+fn shown_name(event: &str) -> String {
+    let name = event.rsplit_once(':').and_then(|(base, modifiers)| {
+        let (rest, last) = modifiers.split_at_checked(modifiers.len().checked_sub(1)?)?;
+        (last == "I").then(|| match rest {
+            "" => base.to_owned(),
+            rest => format!("{base}:{rest}"),
+        })
+    });
+    name.unwrap_or_else(|| event.to_owned())
+}
+
 impl Foot {
+    /// How many stacks are whole, and why others are not: `97.5 % whole (most others: ...)`.
+    pub(super) fn wholeness(&self) -> Option<String> {
+        // Rounded down: 100 % only if all are whole.
+        let whole = (self.whole? * 1000.0).floor() / 10.0;
+        Some(match self.partial.filter(|_| whole < 99.0) {
+            Some(why) => format!("{whole} % whole (most others: {why})"),
+            None => format!("{whole} % whole"),
+        })
+    }
+
     fn of(quality: &Quality) -> Self {
         let stacks = quality.user_stacks();
         let losses = &quality.losses;
         Self {
             samples: quality.samples,
             whole: (stacks > 0).then(|| quality.whole_stacks() as f64 / stacks as f64),
+            partial: quality
+                .partial_stacks()
+                .first()
+                .map(|(end, _)| end.describe()),
             lost: losses.ring_full.saturating_add(losses.queue_full),
             throttled: losses.throttled,
             left_out: 0.0,
@@ -202,6 +230,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_all_events_of_cpus_leave_out_is_not_in_their_names() {
+        for (event, expected) in [
+            ("cpu-clock:I", "cpu-clock"),
+            ("cpu-clock:uI", "cpu-clock:u"),
+            ("cycles:u", "cycles:u"),
+            ("cpu-clock", "cpu-clock"),
+            ("sched:sched_switch", "sched:sched_switch"),
+        ] {
+            assert_eq!(shown_name(event), expected);
+        }
+    }
+
+    #[test]
     fn samples_of_the_kernel_alone_are_no_partial_stacks() {
         let mut quality = Quality::default();
         quality.stacks.insert(StackEnd::Root, 3);
@@ -209,5 +250,7 @@ mod tests {
         assert_eq!(Foot::of(&quality).whole, Some(1.0));
         quality.stacks.insert(StackEnd::Stale, 1);
         assert_eq!(Foot::of(&quality).whole, Some(0.75));
+        let why = Some("the outer part changed before it could be read");
+        assert_eq!(Foot::of(&quality).partial, why);
     }
 }

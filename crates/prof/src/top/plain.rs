@@ -59,9 +59,8 @@ pub(super) fn run(flags: &ShowFlags, watched: &mut Watched, note: Option<&str>) 
 
 fn table(out: &mut dyn Write, picture: &Picture, rows: usize) -> io::Result<()> {
     let foot = &picture.foot;
-    let whole = foot.whole.map_or(String::new(), |whole| {
-        format!(", {} % whole", (whole * 1000.0).floor() / 10.0)
-    });
+    let whole = foot.wholeness();
+    let whole = whole.map_or(String::new(), |whole| format!(", {whole}"));
     let samples = prof_model::counted(foot.samples, "sample");
     writeln!(
         out,

@@ -114,6 +114,19 @@ pub(crate) fn unrequested(target: &Target, before: &BTreeSet<Pid>) -> u64 {
     }
 }
 
+/// One of the requested processes that is stopped now.
+pub(crate) fn stopped(target: &Target) -> Option<Pid> {
+    let is_stopped = |pid: &Pid| {
+        Task::of(*pid)
+            .stat()
+            .is_ok_and(|stat| stat.state.is_stopped())
+    };
+    match target {
+        Target::Processes(_) | Target::Threads(_) => running(target).into_iter().find(is_stopped),
+        Target::Command(_) | Target::Cpus(_) => None,
+    }
+}
+
 /// The current threads of the selected processes and threads.
 pub(crate) fn threads_now(target: &Target) -> Vec<(Pid, Tid)> {
     match target {

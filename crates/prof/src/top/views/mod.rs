@@ -97,10 +97,7 @@ impl Canvas<'_> {
     fn foot(&mut self, app: &App, picture: &Picture, area: Rect) {
         let foot = &picture.foot;
         let mut parts = vec![prof_model::counted(foot.samples, "sample")];
-        if let Some(whole) = foot.whole {
-            // Rounded down: 100 % only if all are whole.
-            parts.push(format!("{} % whole", (whole * 1000.0).floor() / 10.0));
-        }
+        parts.extend(foot.wholeness());
         parts.push(format!("{} lost", foot.lost));
         if foot.throttled > 0 {
             parts.push(format!("throttled {} times", foot.throttled));
