@@ -124,6 +124,18 @@ fn without_clone(raw: &str) -> &str {
     name
 }
 
+/// The public name of a function of glibc that debug info calls by its internal alias:
+/// `__GI___libc_read` is `read`.
+fn without_alias(raw: &str) -> &str {
+    let Some(name) = raw.strip_prefix("__GI_") else {
+        return raw;
+    };
+    let public = name
+        .strip_prefix("__libc_")
+        .or_else(|| name.strip_prefix("__"));
+    public.filter(|public| !public.is_empty()).unwrap_or(name)
+}
+
 /// The name for people of the function that the linker calls `raw`: Rust (v0, and legacy without
 /// its hash) and Itanium C++ names demangled and made [`readable`], methods of .NET without return
 /// type and assemblies, others as they are; without the suffixes by which compilers distinguish
@@ -136,7 +148,7 @@ fn without_clone(raw: &str) -> &str {
 /// assert_eq!(demangle("main"), "main");
 /// ```
 pub fn demangle(raw: &str) -> Cow<'_, str> {
-    let raw = without_clone(raw);
+    let raw = without_alias(without_clone(raw));
     match demangle_rust(raw).or_else(|| demangle_cpp(raw)) {
         Some(name) => Cow::Owned(readable(&name).into_owned()),
         None => demangle_dotnet(raw).map_or(Cow::Borrowed(raw), Cow::Owned),
@@ -202,6 +214,16 @@ mod tests {
         check(".cold", ".cold");
         check("f.0", "f.0");
         check("", "");
+    }
+
+    #[test]
+    fn internal_aliases_of_glibc_are_the_function() {
+        let check = |raw: &str, expected: &str| assert_eq!(demangle(raw), expected);
+        check("__GI___libc_read", "read");
+        check("__GI___poll", "poll");
+        check("__GI__IO_fwrite", "_IO_fwrite");
+        check("__GI_strlen", "strlen");
+        check("__libc_read", "__libc_read");
     }
 
     #[test]
