@@ -104,7 +104,7 @@ pub(crate) fn resolve_by(
         frames if frames.iter().all(|frame| frame.file.is_none()) => Detail::Functions,
         _ => Detail::Inlines,
     };
-    resolved.downloads = files.download_problem();
+    resolved.downloads = files.download_problem().or_else(|| split.problem());
     if sections.is_none() && !images.have_symbol_table() && resolved.named() < resolved.len() {
         resolved.status = files.stripped(&images);
     }

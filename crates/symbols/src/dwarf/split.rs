@@ -5,7 +5,7 @@
 //! beside the program, as `program.dwp`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,6 +24,8 @@ pub(crate) struct SplitFiles<'data> {
     package: Option<Package<'data>>,
     /// The parts that were read so far.
     read: Arena<Sections<'static>>,
+    /// The parts that are gone, or are another build's.
+    missing: Mutex<BTreeSet<PathBuf>>,
 }
 
 struct Package<'data> {
@@ -44,6 +46,27 @@ impl<'data> SplitFiles<'data> {
             home: path.parent().map(Path::to_path_buf).unwrap_or_default(),
             package: package.map(Package::read),
             read: Arena::default(),
+            missing: Mutex::default(),
+        }
+    }
+
+    /// The parts whose functions and lines are missing, in words.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = missing.first()?.display();
+        Some(match missing.len() {
+            1 => format!("{first} is gone or of another build; keep it, or pack such files (dwp)"),
+            more => format!(
+                "{more} .dwo files are gone or of another build ({first}, ...); keep them, or pack \
+                 them beside the program (dwp)"
+            ),
+        })
+    }
+
+    fn note_missing(&self, load: &SplitDwarfLoad<Reader<'_>>) {
+        if let (Some(path), Some(compiled_in)) = (&load.path, &load.comp_dir) {
+            let mut missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner);
+            missing.insert(text(compiled_in).join(text(path)));
         }
     }
 
@@ -78,6 +101,9 @@ impl<'a> SplitUnits<'a> {
             .as_ref()
             .and_then(|package| package.find(load))
             .or_else(|| from_file(load, files));
+        if found.is_none() {
+            files.note_missing(load);
+        }
         self.units().insert(id, found.clone());
         found
     }

@@ -44,7 +44,8 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> 
 }
 
 fn parse_line(line: &str) -> Option<(u64, u64, &str)> {
-    let mut fields = line.trim_end().splitn(3, ' ');
+    // perf takes any character for a separator; some runtimes write tabs.
+    let mut fields = line.trim_end().splitn(3, [' ', '\t']);
     let start = parse_hex(fields.next()?)?;
     let size = parse_hex(fields.next()?)?;
     let name = fields.next()?;
@@ -69,7 +70,7 @@ mod tests {
     fn names_may_have_spaces_and_bad_lines_are_left_out() {
         let code = parse(
             &b"7f00 10 LazyCompile:*work /srv/app.js:3:5\n0x7f10 0x8 short\nbad\n7f20 zz x\n\
-               7f30 10 \n7f40 10 last"[..],
+               7f30 10 \n7f40 10 last\n7f50\t10\tby tabs"[..],
         );
         let check = |address, expected| {
             assert_eq!(code.find(address).map(|found| found.name), expected);
@@ -80,6 +81,7 @@ mod tests {
         check(0x7f18, None);
         check(0x7f30, None);
         check(0x7f40, Some("last"));
+        check(0x7f50, Some("by tabs"));
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! size, global over local over weak, fewer leading underscores, the shorter, the alphabetically
 //! first.
 
+mod dynamic;
+mod ends;
 pub(crate) mod fde;
 mod go;
 mod neighbours;
@@ -59,7 +61,8 @@ impl<'data> SymbolTable<'data> {
         }
         near.spread();
         let of_image = |image| {
-            functions(image, &near)
+            functions(image, &near, code.as_ref())
+                .chain(dynamic::functions(image))
                 .chain(plt::stubs(image, addresses))
                 .chain(ready_to_run::methods(image, addresses))
                 .chain(go::functions(image, addresses))

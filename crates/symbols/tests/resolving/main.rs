@@ -8,6 +8,7 @@ mod debuginfod;
 mod embedded;
 mod go;
 mod honest;
+mod incomplete;
 mod jit;
 mod kernel;
 mod rust;
