@@ -19,6 +19,8 @@ pub struct SymbolOptions {
     pub inlines: bool,
     /// How names are written.
     pub demangle: Demangle,
+    /// Where the recorded machine's files are, if not below `/`.
+    pub symfs: Option<PathBuf>,
     /// Directories with separate debug files, laid out as `/usr/lib/debug` is; and perf's cache of
     /// programs.
     pub debug_dirs: Vec<PathBuf>,
@@ -50,17 +52,44 @@ impl Default for SymbolOptions {
         Self {
             inlines: true,
             demangle: Demangle::Full,
+            symfs: None,
             debug_dirs: usual_debug_dirs(),
             kallsyms: "/proc/kallsyms".into(),
             kernel_notes: "/sys/kernel/notes".into(),
             kcore: "/proc/kcore".into(),
-            vmlinux: usual_vmlinux(),
+            vmlinux: usual_vmlinux(Path::new("/"), prof_procfs::kernel::release()),
             recorded_kernel: RecordedKernel::default(),
             recorded_host: Host::default(),
             host: Host::this(),
             ambiguous_paths: AmbiguousPaths::default(),
             jit_map_dir: "/tmp".into(),
             debuginfod: None,
+        }
+    }
+}
+
+impl SymbolOptions {
+    /// With the recorded machine's files below this directory.
+    #[must_use]
+    pub fn below(mut self, root: PathBuf) -> Self {
+        self.debug_dirs.insert(0, root.join("usr/lib/debug"));
+        let vmlinux = usual_vmlinux(&root, self.recorded_host.release.clone());
+        self.vmlinux.splice(..0, vmlinux);
+        self.symfs = Some(root);
+        self
+    }
+
+    /// The status of what has no build id and is different with each kernel.
+    pub(crate) fn other_kernel(&self) -> Option<ModuleStatus> {
+        let differs = self.recorded_host.has_other_kernel(&self.host);
+        differs.then(|| self.other_host())
+    }
+
+    /// The status of what has no build id and was recorded elsewhere.
+    pub(crate) fn other_host(&self) -> ModuleStatus {
+        ModuleStatus::OtherHost {
+            recorded: Box::new(self.recorded_host.clone()),
+            found: Box::new(self.host.clone()),
         }
     }
 }
@@ -72,19 +101,19 @@ fn usual_debug_dirs() -> Vec<PathBuf> {
     once("/usr/lib/debug".into()).chain(cache).collect()
 }
 
-/// The paths of the running kernel's `vmlinux` in distributions.
-fn usual_vmlinux() -> Vec<PathBuf> {
-    let Some(release) = prof_procfs::kernel::release() else {
+/// The paths of the `vmlinux` of this release in distributions, below a root directory.
+fn usual_vmlinux(root: &Path, release: Option<String>) -> Vec<PathBuf> {
+    let Some(release) = release else {
         return Vec::new();
     };
     [
-        format!("/usr/lib/debug/boot/vmlinux-{release}"),
-        format!("/usr/lib/debug/lib/modules/{release}/vmlinux"),
-        format!("/lib/modules/{release}/vmlinux"),
-        format!("/lib/modules/{release}/build/vmlinux"),
-        format!("/boot/vmlinux-{release}"),
+        format!("usr/lib/debug/boot/vmlinux-{release}"),
+        format!("usr/lib/debug/lib/modules/{release}/vmlinux"),
+        format!("lib/modules/{release}/vmlinux"),
+        format!("lib/modules/{release}/build/vmlinux"),
+        format!("boot/vmlinux-{release}"),
     ]
-    .map(PathBuf::from)
+    .map(|path| root.join(path))
     .into()
 }
 

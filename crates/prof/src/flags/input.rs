@@ -19,6 +19,16 @@ pub(crate) struct InputFlags {
     pub(crate) inputs: Vec<PathBuf>,
 }
 
+impl InputFlags {
+    /// The files that are named without a flag, or else these.
+    pub(super) fn or_named<'a>(&'a self, named: &'a [PathBuf]) -> &'a [PathBuf] {
+        match named {
+            [] => &self.inputs,
+            named => named,
+        }
+    }
+}
+
 /// `--unwinder`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UnwinderFlag {

@@ -41,7 +41,7 @@ pub(crate) use sort::Rows;
 pub(crate) use stat::StatFlags;
 pub(crate) use storage::StorageFlags;
 pub(crate) use symbols::{ServerFlags, SymbolFlags};
-pub(crate) use target::TargetSelection;
+pub(crate) use target::{TargetSelection, take_sleep};
 pub(crate) use top::{ShowFlags, TopFlags};
 pub(crate) use view::ViewFlags;
 
@@ -82,7 +82,8 @@ pub(crate) enum ProfCommand {
     Top(Box<TopFlags>),
     /// Show source lines or instructions, with the weight of each
     Annotate(Box<AnnotateFlags>),
-    /// Print each sample with its stack, as `perf script` does
+    /// Print each sample with its stack, innermost function first, in the format of `perf script`
+    /// (for other programs; it runs no scripts)
     Script(Box<ScriptFlags>),
     /// Store symbols in a recording, so that any machine can report it
     Archive(Box<ArchiveFlags>),

@@ -50,19 +50,20 @@ pub(crate) struct ReportFlags {
 impl ReportFlags {
     /// The files to read.
     pub(crate) fn inputs(&self) -> &[PathBuf] {
-        match &self.files_to_read[..] {
-            [] => &self.input.inputs,
-            named => named,
-        }
+        self.input.or_named(&self.files_to_read)
     }
 }
 
-/// `prof script [-i FILE] [...]`
+/// `prof script [FILE] [...]`
 #[derive(Debug, Args)]
 pub(crate) struct ScriptFlags {
+    /// The same as --input
+    #[arg(value_name = "FILE", conflicts_with = "inputs")]
+    files_to_read: Vec<PathBuf>,
+
     /// Input files
     #[command(flatten)]
-    pub(crate) input: InputFlags,
+    input: InputFlags,
 
     /// Which samples and frames to show
     #[command(flatten)]
@@ -71,6 +72,13 @@ pub(crate) struct ScriptFlags {
     /// How to symbolize functions
     #[command(flatten)]
     pub(crate) symbols: SymbolFlags,
+}
+
+impl ScriptFlags {
+    /// The files to read.
+    pub(crate) fn inputs(&self) -> &[PathBuf] {
+        self.input.or_named(&self.files_to_read)
+    }
 }
 
 /// The outputs; by default a table of functions.
@@ -176,7 +184,8 @@ pub(crate) struct TextFlags {
     #[arg(long, hide = true)]
     stdio: bool,
 
-    /// Show at most ROWS rows of a table (perf's -n shows sample counts, which prof always shows)
+    /// Show at most ROWS rows of a table, not the numbers of samples as perf's -n does (CSV and JSON
+    /// have them)
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = parse_rows)]
     pub(crate) limit: Option<usize>,
 }

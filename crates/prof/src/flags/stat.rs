@@ -30,11 +30,11 @@ pub(crate) struct StatFlags {
     pub interval: Option<u64>,
 
     /// Count in running processes, with all their threads
-    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["command", "tids", "all_cpus"], value_parser = parse_pid, add = ArgValueCandidates::new(complete::processes))]
+    #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["tids", "all_cpus"], value_parser = parse_pid, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
     /// Count in running threads
-    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with_all = ["command", "all_cpus"], value_parser = parse_tid)]
+    #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with = "all_cpus", value_parser = parse_tid)]
     pub tids: Vec<i32>,
 
     /// Count on all CPUs, while the command runs or until Ctrl-C

@@ -1,5 +1,7 @@
 //! The flags of all verbs that symbolize addresses.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 /// How to symbolize functions.
@@ -19,6 +21,11 @@ pub(crate) struct SymbolFlags {
     /// Ruby
     #[arg(long)]
     pub(crate) native: bool,
+
+    /// Look for programs and their debug info below DIR instead of below /, such as a copy of the
+    /// recorded machine's files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) symfs: Option<PathBuf>,
 
     /// Where to get missing debug info
     #[command(flatten)]

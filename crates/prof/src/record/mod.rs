@@ -77,11 +77,13 @@ impl Pictures {
 /// # Errors
 ///
 /// Those of [`run`].
-pub(crate) fn verb(flags: RecordFlags) -> Result<ExitCode> {
+pub(crate) fn verb(mut flags: RecordFlags) -> Result<ExitCode> {
     ensure!(
         !flags.branch_any,
         "-b: prof does not record branches; --call-graph lbr finds callers in the CPU's branch records"
     );
+    let sleep = flags.target.take_sleep()?;
+    flags.sampling.duration = flags.sampling.duration.or(sleep);
     run(Job {
         target: target_request(flags.target, flags.sampling.output == Path::new("-")),
         sampling: flags.sampling,

@@ -99,8 +99,8 @@ pub(crate) fn view(flags: &ViewFlags) -> Result<ExitCode> {
     let page = flags
         .output
         .clone()
-        .unwrap_or_else(|| page_of(&flags.recording));
-    write_recording(&flags.recording, &page, &Filter::default())?;
+        .unwrap_or_else(|| page_of(flags.recording()));
+    write_recording(flags.recording(), &page, &Filter::default())?;
     let console = Console::new(false, false);
     console.say(format_args!("wrote {}", page.display()));
     if !flags.no_open {

@@ -104,7 +104,7 @@ pub(crate) fn run(flags: ReportFlags) -> Result<ExitCode> {
 /// The same errors as [`run`].
 pub(crate) fn script(flags: ScriptFlags) -> Result<ExitCode> {
     let profile = symbolization::read(
-        &flags.input.inputs,
+        flags.inputs(),
         &flags.symbols,
         Detail::new(flags.filter.no_inline),
     )?;

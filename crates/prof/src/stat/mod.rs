@@ -31,7 +31,8 @@ use anyhow::{Context, Result};
 use prof_console::Console;
 use prof_events::Signals;
 
-use crate::flags::StatFlags;
+use crate::flags::{StatFlags, take_sleep};
+use crate::targets::processes_of;
 use printer::Printer;
 
 /// Counts, prints the counts, and exits as the command did.
@@ -44,6 +45,10 @@ pub(crate) fn run(mut flags: StatFlags) -> Result<ExitCode> {
     // Before any thread starts: threads inherit the blocked signals.
     let signals = Signals::block().context("cannot watch for signals")?;
     prof_events::remove_leftovers();
+    if !(flags.pids.is_empty() && flags.tids.is_empty()) {
+        flags.duration = flags.duration.or(take_sleep(&mut flags.command)?);
+    }
+    flags.pids = processes_of(&flags.pids, Console::new(false, false));
     let selection = selection::Selection::new(&flags)?;
     let mut printer = Printer::new(&flags)?;
     let run = match (

@@ -183,6 +183,7 @@ fn load(
     let piped = inputs.iter().any(|input| input == Path::new("-"));
     let profile = loading(copies, piped, |options| {
         options.native = flags.native;
+        options.symfs.clone_from(&flags.symfs);
         let options = &*options;
         let loaded = inputs.par_iter().map(|input| load_one(input, options));
         let loaded: Vec<_> = loaded.collect();
@@ -245,7 +246,7 @@ fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<Sym
         (_, true) => Demangle::Short,
         _ => Demangle::Full,
     };
-    Ok(SymbolOptions {
+    let options = SymbolOptions {
         inlines: detail == Detail::Inlines,
         demangle,
         recorded_kernel: profile.kernel,
@@ -253,6 +254,10 @@ fn options(profile: &Profile, flags: &SymbolFlags, detail: Detail) -> Result<Sym
         ambiguous_paths: AmbiguousPaths::of(&profile.modules),
         debuginfod: debuginfod(&flags.servers)?,
         ..SymbolOptions::default()
+    };
+    Ok(match &flags.symfs {
+        Some(root) => options.below(root.clone()),
+        None => options,
     })
 }
 

@@ -13,7 +13,7 @@ mod stacks;
 mod streaming;
 mod weights;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prof_model::{Modules, Pid, Processes, Tid};
@@ -43,6 +43,8 @@ pub struct LoadOptions {
     pub stack_copies: StackCopies,
     /// Keeps the interpreter's own functions among those of the program.
     pub native: bool,
+    /// Where the recorded machine's files are, if not below `/`.
+    pub symfs: Option<PathBuf>,
     /// Receives the progress, for recordings of prof and perf.
     pub progress: Option<Arc<LoadProgress>>,
 }
@@ -116,11 +118,11 @@ struct Loader {
 impl Loader {
     fn new(options: &LoadOptions, recording: &Recording) -> Self {
         Self {
-            collector: Collector::new(recording.features(), options.native),
+            collector: Collector::new(recording.features(), options),
             processes: Processes::default(),
             current_names: CurrentNames::default(),
             checks: (options.stack_copies == StackCopies::Check).then(StackChecks::default),
-            dumps: Dumps::new(options.stack_copies),
+            dumps: Dumps::new(options),
             chain: Chain::default(),
             modules_seen: 0,
         }

@@ -6,9 +6,11 @@ use prof_model::{CallGraphSettings, Process, StackEnd, Tid};
 use prof_perfdata::{EventDescription, Features};
 use rustc_hash::FxHashMap;
 
+use super::LoadOptions;
 use super::counts::Counts;
 use super::events::{self, EventTraits};
 use super::stacks::chain::Chain;
+use super::stacks::files::RecordedFiles;
 use super::stacks::intern::{Interner, Owner};
 use super::stacks::interpreted::fold_interpreter;
 use super::stacks::skipped_callers::SkippedCallers;
@@ -38,9 +40,8 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// For a recording with these facts about it. Whether it is `native` says if the
-    /// interpreter's own functions stay.
-    pub(super) fn new(features: &Features, native: bool) -> Self {
+    /// For a recording with these facts about it.
+    pub(super) fn new(features: &Features, options: &LoadOptions) -> Self {
         let quality = features.quality.as_ref();
         let settings = quality.and_then(|quality| quality.settings.as_ref());
         let unwinds =
@@ -59,9 +60,9 @@ impl Collector {
             traits: EventTraits::default(),
             interner: Interner::default(),
             counts: Counts::default(),
-            native,
+            native: options.native,
             unwinds,
-            skipped_callers: SkippedCallers::new(symbols),
+            skipped_callers: SkippedCallers::new(symbols, RecordedFiles::of(options)),
             ambiguous,
             groups: Groups::default(),
             wall: None,

@@ -35,7 +35,12 @@ pub(crate) fn module_file(
     let mut worst = ModuleStatus::Missing {
         path: module.path.clone(),
     };
-    for path in places.candidates(module).into_iter().chain([own]) {
+    let candidates = match &options.symfs {
+        // The files of another machine: what is here is none of them.
+        Some(root) => vec![root.join(own.strip_prefix("/").unwrap_or(&own))],
+        None => places.candidates(module).into_iter().chain([own]).collect(),
+    };
+    for path in candidates {
         match checked(&path, module.build_id) {
             Ok(_) if !options.ambiguous_paths.accept(module, &path) => {
                 worst = ModuleStatus::OtherFile { path };

@@ -16,13 +16,14 @@ use rayon::prelude::*;
 use super::chain::Chain;
 use super::files::RecordedFiles;
 use super::stack_check::Opinion;
-use crate::load::StackCopies;
 use crate::load::events::EventTraits;
+use crate::load::{LoadOptions, StackCopies};
 use crate::profile::ThreadNameId;
 
 /// Samples that wait, and unwinders with what they learnt of modules.
 pub(in crate::load) struct Dumps {
     copies: StackCopies,
+    files: RecordedFiles,
     waiting: Vec<Waiting>,
     /// The bytes of all that waits.
     size: usize,
@@ -76,10 +77,10 @@ struct Engines {
 }
 
 impl Engines {
-    fn new(copies: StackCopies) -> Self {
+    fn new(copies: StackCopies, files: &RecordedFiles) -> Self {
         Self {
-            prof: Unwinder::new(RecordedFiles),
-            framehop: copies.are_needed().then(|| Framehop::new(RecordedFiles)),
+            prof: Unwinder::new(files.clone()),
+            framehop: copies.are_needed().then(|| Framehop::new(files.clone())),
             compares: copies == StackCopies::Check,
         }
     }
@@ -93,9 +94,11 @@ impl Dumps {
     const CHUNK: usize = 64;
 
     /// `None` if copies are not to be unwound.
-    pub(in crate::load) fn new(copies: StackCopies) -> Option<Self> {
+    pub(in crate::load) fn new(options: &LoadOptions) -> Option<Self> {
+        let copies = options.stack_copies;
         (copies != StackCopies::Ignore).then(|| Self {
             copies,
+            files: RecordedFiles::of(options),
             waiting: Vec::new(),
             size: 0,
             idle: Mutex::default(),
@@ -130,7 +133,7 @@ impl Dumps {
     ) -> impl Iterator<Item = Option<Finished<'a>>> + use<'a> {
         let chunks = waiting.par_chunks(Self::CHUNK).map(|chunk| {
             let idle = self.idle().pop();
-            let mut engines = idle.unwrap_or_else(|| Engines::new(self.copies));
+            let mut engines = idle.unwrap_or_else(|| Engines::new(self.copies, &self.files));
             let mut scratch = Chain::default();
             let finish = |waiting: &Waiting| {
                 let Record::Sample(sample) = recording.held(&waiting.record) else {

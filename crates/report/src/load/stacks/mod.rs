@@ -8,7 +8,7 @@
 
 pub(super) mod chain;
 pub(super) mod dumps;
-mod files;
+pub(super) mod files;
 pub(super) mod intern;
 pub(super) mod interpreted;
 pub(super) mod skipped_callers;

@@ -18,6 +18,7 @@ use super::files::RecordedFiles;
 #[derive(Default)]
 pub(in crate::load) struct SkippedCallers {
     unwinder: Option<Unwinder>,
+    files: RecordedFiles,
     /// What the recording carries of files that may be gone.
     stored: Option<EmbeddedSymbols>,
     /// Whether code at these places keeps no frame pointer.
@@ -26,8 +27,9 @@ pub(in crate::load) struct SkippedCallers {
 
 impl SkippedCallers {
     /// With the symbols that the recording carries.
-    pub(in crate::load) fn new(symbols: Option<&[u8]>) -> Self {
+    pub(in crate::load) fn new(symbols: Option<&[u8]>, files: RecordedFiles) -> Self {
         Self {
+            files,
             stored: symbols.and_then(|bytes| EmbeddedSymbols::from_bytes(bytes).ok()),
             ..Self::default()
         }
@@ -56,13 +58,14 @@ impl SkippedCallers {
         };
         let Self {
             unwinder,
+            files,
             stored,
             known,
         } = self;
         let is_skipped = *known.entry(key).or_insert_with(|| {
             let (module, offset) = (&modules[key.0], key.1);
             let is_stored = |stored: &EmbeddedSymbols| stored.skips_caller(module, offset.0);
-            let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(RecordedFiles));
+            let unwinder = unwinder.get_or_insert_with(|| Unwinder::new(files.clone()));
             stored.as_ref().is_some_and(is_stored)
                 || unwinder.keeps_frame_pointer(&target, at) == Some(false)
         });
