@@ -296,6 +296,7 @@ impl Loader {
         let zero = |clock: ClockData| i128::from(clock.wall_clock) - i128::from(clock.clock);
         profile.clock_zero = features.clock.and_then(|clock| zero(clock).try_into().ok());
         profile.symbols = features.symbols.clone();
+        profile.native = self.collector.native;
         profile.kernel = kernel(&self.processes, &profile.modules);
         self.name_processes(&mut profile);
         profile.events = self.collector.describe(recording.events());

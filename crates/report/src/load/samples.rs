@@ -26,7 +26,7 @@ pub(super) struct Collector {
     pub(super) interner: Interner,
     pub(super) counts: Counts,
     /// Keeps the interpreter's own functions among those of the program.
-    native: bool,
+    pub(super) native: bool,
     /// The recorder unwound stacks, which may go on by frame pointers further out.
     unwinds: bool,
     skipped_callers: SkippedCallers,

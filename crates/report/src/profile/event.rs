@@ -21,6 +21,11 @@ impl Event {
         self.base() == "offcpu-time"
     }
 
+    /// Whether its samples are calls that allocate memory (`prof record --alloc`).
+    pub(crate) fn allocates(&self) -> bool {
+        matches!(self.base(), "alloc-bytes" | "alloc-calls")
+    }
+
     /// Whether waits are among its samples: those end in the kernel's scheduler.
     pub(crate) fn has_waits(&self) -> bool {
         matches!(self.time(), Some(Time::OffCpu | Time::Wall))

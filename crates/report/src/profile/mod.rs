@@ -72,6 +72,8 @@ pub struct Profile {
     pub clock_zero: Option<i64>,
     /// The data that it lacks.
     pub missing_data: MissingData,
+    /// Whether the functions of interpreters and of the C library are of interest themselves.
+    pub(crate) native: bool,
     /// How far two unwinders agree, if requested.
     pub stack_check: Option<StackCheck>,
 }

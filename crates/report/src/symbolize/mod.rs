@@ -7,6 +7,7 @@ mod language;
 mod languages;
 mod naming;
 mod plan;
+pub(crate) mod primitives;
 mod resolve;
 
 use std::ops::Index;

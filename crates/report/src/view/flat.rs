@@ -2,9 +2,12 @@
 
 use std::cmp::Reverse;
 
+use rustc_hash::FxHashMap;
+
+use super::attribution::Attribution;
 use crate::calltree::{CallTree, Label, NodeId};
-use crate::profile::{Event, Weight};
-use crate::symbolize::{FunctionId, FunctionKind, OFF_CPU};
+use crate::profile::Weight;
+use crate::symbolize::FunctionId;
 
 /// Functions by weight, the heaviest first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub struct Row {
     pub own: Weight,
     /// Samples with the function anywhere on their stack, each once however often it recurs.
     pub total: Weight,
+    /// Of waits and allocations: what the function mostly called for them.
+    pub through: Option<FunctionId>,
 }
 
 impl Flat {
@@ -44,6 +49,7 @@ impl Flat {
     fn below(tree: &CallTree<'_>, of: NodeId) -> Self {
         let count = tree.symbolized().functions().len();
         let weights = weigh(tree, of, count, FunctionId::index);
+        let through = through(tree);
         let mut rows: Vec<Row> = tree
             .symbolized()
             .function_ids()
@@ -52,6 +58,7 @@ impl Flat {
                 function,
                 own,
                 total,
+                through: through.get(&function).copied(),
             })
             .filter(|row| row.total.samples > 0)
             .collect();
@@ -66,6 +73,21 @@ impl Flat {
             rows,
         }
     }
+}
+
+/// What functions mostly called to wait or to allocate.
+fn through(tree: &CallTree<'_>) -> FxHashMap<FunctionId, FunctionId> {
+    let attribution = Attribution::of(tree);
+    let mut weights: FxHashMap<(FunctionId, FunctionId), u64> = FxHashMap::default();
+    for (id, node) in tree.nodes() {
+        if let (Some(owner), Some(through)) = (attribution.owner(id), attribution.through(id)) {
+            *weights.entry((owner, through)).or_default() += node.own.value;
+        }
+    }
+    let mut sorted: Vec<_> = weights.into_iter().collect();
+    sorted.sort_unstable_by_key(|&((owner, through), weight)| (owner, weight, Reverse(through)));
+    // Of each owner, the last one is the heaviest.
+    sorted.into_iter().map(|(pair, _)| pair).collect()
 }
 
 /// The self and total weight of one of several kinds of code.
@@ -142,13 +164,17 @@ fn visit(
     mut add: impl FnMut(Part, usize, NodeId),
 ) {
     let mut active = vec![0_u32; count];
-    let waits = Waits::of(tree);
+    let attribution = Attribution::of(tree);
     let mut steps = vec![Step::Enter(of)];
     while let Some(step) = steps.pop() {
         match step {
             Step::Enter(id) => {
                 if let Label::Function(function) = tree[id].label {
-                    add(Part::Own, kind(waits.owner(id).unwrap_or(function)), id);
+                    add(
+                        Part::Own,
+                        kind(attribution.owner(id).unwrap_or(function)),
+                        id,
+                    );
                     let kind = kind(function);
                     // Only the outermost of recursive calls counts: it contains the others.
                     if active[kind] == 0 {
@@ -161,50 +187,6 @@ fn visit(
             }
             Step::Leave(kind) => active[kind] -= 1,
         }
-    }
-}
-
-/// Assigns the self weight of off-CPU time. Each wait ends in the scheduler, which explains
-/// nothing: the innermost function of the program gets it.
-struct Waits {
-    /// By node's number: the function that has the node's own weight, if it is not the node's.
-    owners: Vec<Option<FunctionId>>,
-}
-
-impl Waits {
-    fn of(tree: &CallTree<'_>) -> Self {
-        let symbolized = tree.symbolized();
-        let off_cpu = tree.event().is_off_cpu();
-        if !off_cpu && tree.event().name != Event::WALL_CLOCK {
-            return Self { owners: Vec::new() };
-        }
-        // By node: whether the thread waits there, and the innermost function of the program.
-        let mut found: Vec<(bool, Option<FunctionId>)> = Vec::with_capacity(tree.nodes().count());
-        let mut owners = Vec::new();
-        for (id, node) in tree.nodes() {
-            let (mut waits, mut user) = match id {
-                NodeId::ROOT => (off_cpu, None),
-                _ => found[node.parent.index()],
-            };
-            let mut owner = None;
-            if let Label::Function(function) = node.label {
-                match symbolized[function].kind {
-                    FunctionKind::State => waits |= &*symbolized[function].name == OFF_CPU,
-                    FunctionKind::Kernel if waits => owner = user,
-                    FunctionKind::Kernel | FunctionKind::Missing => {}
-                    FunctionKind::User | FunctionKind::Jit | FunctionKind::Interpreted(_) => {
-                        user = Some(function)
-                    }
-                }
-            }
-            found.push((waits, user));
-            owners.push(owner);
-        }
-        Self { owners }
-    }
-
-    fn owner(&self, id: NodeId) -> Option<FunctionId> {
-        self.owners.get(id.index()).copied().flatten()
     }
 }
 
@@ -272,6 +254,52 @@ mod tests {
         assert_eq!(own("offcpu-time"), expected);
         assert_eq!(own("offcpu-time:u"), expected);
         assert_eq!(own("cpu-clock"), [("schedule".to_owned(), 4)]);
+    }
+
+    #[test]
+    fn allocations_and_waits_are_those_of_who_calls_the_library() {
+        let lines = [
+            "t main;parse;libc.so.6!malloc;libc.so.6!_int_malloc 3",
+            "t main;alloc::raw_vec::grow;libc.so.6!realloc 2",
+            "t libc.so.6!start_thread;libc.so.6!calloc 1",
+        ];
+        let rows = |event: &str, native: bool| -> Vec<(String, u64, Option<String>)> {
+            let mut test = TestProfile::new();
+            test.profile.events[0].name = event.into();
+            test.profile.native = native;
+            lines.iter().for_each(|line| test.line(line));
+            let symbolized = test.finish();
+            let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+            let rows = Flat::new(&tree).rows.into_iter();
+            let own = rows.filter(|row| row.own.samples > 0);
+            let name = |id: FunctionId| symbolized[id].name.to_string();
+            own.map(|row| {
+                (
+                    name(row.function),
+                    row.own.value / 1_000_000,
+                    row.through.map(name),
+                )
+            })
+            .collect()
+        };
+        let row = |name: &str, own, through: &str| {
+            let through = Some(through.to_owned()).filter(|name| !name.is_empty());
+            (name.to_owned(), own, through)
+        };
+        let expected = [
+            row("parse", 3, "malloc"),
+            row("main", 2, "alloc::raw_vec::grow"),
+            row("calloc", 1, ""),
+        ];
+        assert_eq!(rows("alloc-bytes", false), expected);
+        assert_eq!(rows("offcpu-time", false), expected);
+        let as_sampled = [
+            row("_int_malloc", 3, ""),
+            row("realloc", 2, ""),
+            row("calloc", 1, ""),
+        ];
+        assert_eq!(rows("alloc-bytes", true), as_sampled);
+        assert_eq!(rows("cpu-clock", false), as_sampled);
     }
 
     #[test]

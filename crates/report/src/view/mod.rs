@@ -1,6 +1,7 @@
 //! Views: parts of a profile as plain values without a format.
 
 pub mod annotate;
+mod attribution;
 pub mod chart;
 pub mod diff;
 pub mod failures;

@@ -37,19 +37,34 @@ pub fn write(
     options: &TableOptions,
     out: impl Write,
 ) -> io::Result<()> {
-    let lines = flat.rows.iter().map(|row| {
-        let function = &tree.symbolized()[row.function];
-        TableLine {
+    let symbolized = tree.symbolized();
+    let by_what = flat.rows.iter().any(|row| row.through.is_some());
+    let modules: Vec<String> = (flat.rows.iter())
+        .map(|row| {
+            let module = &symbolized[row.function].module;
+            match row.through {
+                Some(through) => format!("{module}, by {}", symbolized[through].name),
+                None => module.to_string(),
+            }
+        })
+        .collect();
+    let lines = flat
+        .rows
+        .iter()
+        .zip(&modules)
+        .map(|(row, module)| TableLine {
             own: row.own,
             total: row.total,
-            names: [&function.name, &function.module],
-        }
-    });
+            names: [&symbolized[row.function].name, module],
+        });
     Table {
         tree,
         of: flat.of,
         total: flat.total,
-        titles: ["Function", "Module"],
+        titles: [
+            "Function",
+            if by_what { "Module, by what" } else { "Module" },
+        ],
         lines: lines.collect(),
     }
     .write(options, out)
