@@ -8,8 +8,8 @@ use prof_tests::{Endless, Need, Outcome, Session, needs};
 /// on a line: `see TEXT` waits until the screen shows it, `type KEYS` types, `signal NUMBER` sends
 /// a signal, `stop NUMBER` waits until this signal has stopped the program, uses the terminal as a
 /// shell does, and continues the program, whose first line must come back. Then it waits for the
-/// end, checks that the terminal is as it was, and prints all that was written to it. `close` closes
-/// the terminal, whose state is not checked then.
+/// end, checks that the terminal is as it was, and prints all that was written to it. `close`
+/// closes the terminal, whose state is not checked then.
 const DRIVER: &str = r#"
 import codecs, fcntl, os, re, select, signal, struct, sys, termios
 master, slave = os.openpty()
