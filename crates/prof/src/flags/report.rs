@@ -184,8 +184,8 @@ pub(crate) struct TextFlags {
     #[arg(long, hide = true)]
     stdio: bool,
 
-    /// Show at most ROWS rows of a table, not the numbers of samples as perf's -n does (CSV and JSON
-    /// have them)
+    /// Show at most ROWS rows of a table, not the numbers of samples as perf's -n does (CSV and
+    /// JSON have them)
     #[arg(short = 'n', long, value_name = "ROWS", value_parser = parse_rows)]
     pub(crate) limit: Option<usize>,
 }

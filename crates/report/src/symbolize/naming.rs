@@ -19,8 +19,8 @@ pub struct ModuleNaming {
     pub status: ModuleStatus,
     /// What its process runs, if this is run-time code that its runtime has not named.
     pub runtime: Option<Language>,
-    /// Why debug info is missing: it was not downloaded, although servers were to be asked, or parts
-    /// of it are gone.
+    /// Why debug info is missing: it was not downloaded, although servers were to be asked, or
+    /// parts of it are gone.
     pub downloads: Option<String>,
     /// Why the names may be those of another file, if no build id tells whether it is the one that
     /// ran.

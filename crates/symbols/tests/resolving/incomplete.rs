@@ -31,7 +31,7 @@ fn without_section_headers_the_dynamic_symbols_name_functions() {
 
 #[test]
 fn split_debug_info_that_is_gone_is_named() {
-    let (directory, program) = build("gcc", &["-gsplit-dwarf"]);
+    let (directory, program) = build("gcc", &["-g", "-gsplit-dwarf"]);
     let offsets = offsets_of(&program, "middle");
     let check = |expected: &str, is_gone: bool| {
         let resolved = resolve(options(directory.path()), &module(&program), &offsets);
@@ -74,7 +74,7 @@ fn recorded_on(arch: &str, release: &str) -> SymbolOptions {
 fn the_vdso_of_another_kernel_is_not_named_by_ours() {
     let all: Vec<u64> = (0..0x2000).collect();
     let vdso = Module::from_path("[vdso]");
-    let named = |options| resolve(options, &vdso, &all).status().is_named();
+    let named = |options| resolve(options, &vdso, &all).named() > 0;
     assert!(named(recorded_on("x86_64", "6.1.0")));
     assert!(!named(recorded_on("x86_64", "3.4.0")));
     assert!(!named(recorded_on("aarch64", "6.1.0")));

@@ -42,7 +42,8 @@ fn named(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// One line, for pictures, which show no characters for others; `mark` may add something to the name of each node.
+/// One line, for pictures, which show no characters for others; `mark` may add something to the
+/// name of each node.
 pub(in crate::format) fn line(
     tree: &CallTree<'_>,
     leaf: NodeId,
