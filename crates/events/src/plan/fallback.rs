@@ -24,7 +24,7 @@ use rustix::io::Errno;
 
 use crate::attr::setup::{Sampling, Scope, Setup, Stacks, WithDump};
 use crate::parsing::{EventSpec, Family, Precise};
-use crate::plan::narrowing::narrow;
+use crate::plan::narrowing::narrower;
 use crate::request::event::Weight;
 use crate::system::System;
 
@@ -244,15 +244,21 @@ pub(crate) fn fall_back<T>(
             }
             Err(errno) => {
                 let Some((next, fallback)) = step(&setup, errno, system) else {
-                    let forbidden = matches!(errno, Errno::ACCESS | Errno::PERM);
-                    let narrowed = forbidden.then(|| narrow(&setup, &mut open)).flatten();
-                    let Some(mut narrowed) = narrowed else {
+                    let narrower = match errno {
+                        Errno::ACCESS | Errno::PERM => narrower(&setup),
+                        _ => Vec::new(),
+                    };
+                    let opened = |(setup, said)| Some((open(&setup).ok()?, setup, said));
+                    let Some((event, setup, said)) = narrower.into_iter().find_map(opened) else {
                         let setup = Box::new(setup);
                         return Err(Refused { errno, setup });
                     };
-                    fallbacks.append(&mut narrowed.fallbacks);
-                    narrowed.fallbacks = fallbacks;
-                    return Ok(narrowed);
+                    fallbacks.extend(said);
+                    return Ok(Accepted {
+                        event,
+                        setup,
+                        fallbacks,
+                    });
                 };
                 setup = next;
                 fallbacks.extend(fallback);

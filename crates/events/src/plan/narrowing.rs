@@ -4,36 +4,22 @@
 //! answer EACCES or EPERM. So each part that a recording can do without is left out in turn.
 
 use prof_model::{Fallback, RefusedPart};
-use rustix::io::Errno;
 
 use crate::attr::setup::Setup;
-use crate::plan::fallback::Accepted;
 
 /// What a recording can do without.
 const PARTS: [RefusedPart; 2] = [RefusedPart::CallChain, RefusedPart::BuildIds];
 
-/// The event without what the kernel forbids of it: one part, or else all of them; `None` if it is
-/// forbidden even so.
-pub(super) fn narrow<T>(
-    forbidden: &Setup,
-    mut open: impl FnMut(&Setup) -> Result<T, Errno>,
-) -> Option<Accepted<T>> {
-    let parts: Vec<RefusedPart> = PARTS
-        .into_iter()
-        .filter(|&part| has(forbidden, part))
-        .collect();
-    let each = parts.chunks(1);
+/// The requests to try instead of a forbidden one: each without one part, then without all of them.
+pub(super) fn narrower(forbidden: &Setup) -> Vec<(Setup, Vec<Fallback>)> {
+    let parts = PARTS.into_iter().filter(|&part| has(forbidden, part));
+    let parts: Vec<RefusedPart> = parts.collect();
     let all = Some(parts.as_slice()).filter(|parts| parts.len() > 1);
-    each.chain(all).find_map(|parts| {
-        let setup = without(forbidden, parts);
-        let event = open(&setup).ok()?;
-        let fallbacks = parts.iter().map(|&part| Fallback::Refused { part });
-        Some(Accepted {
-            event,
-            setup,
-            fallbacks: fallbacks.collect(),
-        })
-    })
+    let request = |parts: &[RefusedPart]| {
+        let said = parts.iter().map(|&part| Fallback::Refused { part });
+        (without(forbidden, parts), said.collect())
+    };
+    parts.chunks(1).chain(all).map(request).collect()
 }
 
 fn has(setup: &Setup, part: RefusedPart) -> bool {

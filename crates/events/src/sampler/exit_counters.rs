@@ -153,7 +153,8 @@ mod tests {
     use std::thread;
     use std::time::Instant;
 
-    use rustix::thread::{ClockId, clock_gettime, gettid};
+    use rustix::thread::gettid;
+    use rustix::time::{ClockId, clock_gettime};
 
     use super::*;
     use crate::attr::setup::tests::setup;

@@ -5,15 +5,17 @@ use std::path::Path;
 
 use prof_events::Trial;
 use prof_events::counting::{Ability, Answer, Prober, Refusal, Rights, Subject};
-use prof_events::parsing::Catalog;
+use prof_events::parsing::{Catalog, EventSpec};
 use prof_events::system::Capability;
 use prof_events::tracing::{Errno, Tracer};
-use prof_events::{HeldCommand, Program, Sampler, Signals, advice};
+use prof_events::{
+    CallGraph, EventRequest, GroupRequest, HeldCommand, Program, Rate, Request, Sampler, Signals,
+    Threads, Toggling, USUAL_HERTZ, advice,
+};
 use prof_model::Fallback;
 use prof_procfs::settings::setting;
 
 use super::Check;
-use super::limits::own_recording;
 use super::machine::Machine;
 
 /// Why perf_event_open refuses something, and what changes that.
@@ -61,6 +63,22 @@ pub(super) fn own_programs(machine: &Machine) -> Check {
             }
             .fix(cause.fix)
         }
+    }
+}
+
+/// What `prof record` asks the kernel for, to record ourselves.
+pub(super) fn own_recording() -> Request {
+    let clock = EventSpec::cpu_clock();
+    Request {
+        threads: Threads::Of(vec![std::process::id() as i32]),
+        groups: vec![GroupRequest::alone(EventRequest::named(
+            clock.user_only().unwrap_or(clock),
+            Some(Rate::Hertz(USUAL_HERTZ)),
+            CallGraph::Dwarf { dump: None },
+        ))],
+        user_chains: true,
+        ring_bytes: None,
+        toggling: Toggling::Never,
     }
 }
 

@@ -1,9 +1,8 @@
 //! How much can be recorded without loss: rings, rates, descriptors, priorities.
 
-use prof_events::parsing::EventSpec;
 use prof_events::system::Capability;
 use prof_events::{
-    CallGraph, EventRequest, GroupRequest, Rate, Request, Sampler, Threads, Toggling, USUAL_HERTZ,
+    Sampler, USUAL_HERTZ,
     system::{self, Ahead, Priority},
 };
 use prof_model::counted;
@@ -11,7 +10,7 @@ use prof_procfs::settings::setting;
 use rustix::process::{Resource, getrlimit};
 
 use super::Check;
-use super::events::no_events;
+use super::events::{no_events, own_recording};
 use super::machine::Machine;
 
 pub(super) fn checks(machine: &Machine) -> Vec<Check> {
@@ -22,22 +21,6 @@ pub(super) fn checks(machine: &Machine) -> Vec<Check> {
         descriptors(machine),
         priority(machine),
     ]
-}
-
-/// What `prof record` asks the kernel for, to record ourselves.
-pub(super) fn own_recording() -> Request {
-    let clock = EventSpec::cpu_clock();
-    Request {
-        threads: Threads::Of(vec![std::process::id() as i32]),
-        groups: vec![GroupRequest::alone(EventRequest::named(
-            clock.user_only().unwrap_or(clock),
-            Some(Rate::Hertz(USUAL_HERTZ)),
-            CallGraph::Dwarf { dump: None },
-        ))],
-        user_chains: true,
-        ring_bytes: None,
-        toggling: Toggling::Never,
-    }
 }
 
 /// Opens the rings that a recording of ourselves would: the kernel charges them to us.
