@@ -1,7 +1,7 @@
 //! Whether this kernel writes READ records as threads end (`inherit_stat`).
 //!
-//! From about 5.13 to 6.15 it does not: `perf_event_exit_task_context` forgets whose events they are
-//! before they are read (kernel/events/core.c). So it is tried.
+//! From about 5.13 to 6.15 it does not: `perf_event_exit_task_context` forgets whose events they
+//! are before they are read (kernel/events/core.c). So it is tried.
 
 use std::os::fd::AsFd;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! How long each thread ran, from its switches.
 //!
-//! Some kernels (Debian's 6.1 and 6.12 are known) write no READ record as a thread ends. For clocks,
-//! what it would say can be computed: the event counts while the thread is on a CPU.
+//! Some kernels (Debian's 6.1 and 6.12 are known) write no READ record as a thread ends. For
+//! clocks, what it would say can be computed: the event counts while the thread is on a CPU.
 //!
 //! ```text
 //!   FORK      SWITCH in ─── SWITCH out     SWITCH in ─── EXIT
