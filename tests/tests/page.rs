@@ -162,8 +162,9 @@ fn tables_of_waits_are_those_of_the_report() {
     let session = Session::new();
     let binary = Program::c(&["waiting.c"]).build();
     session.record(&["--wall"], &[binary]);
+    // The page gives waits to the functions in which threads waited.
     for event in ["wall-clock", "offcpu-time", "cpu-clock"] {
-        check_tables(&session, &["--event", event], "^sleeps$");
+        check_tables(&session, &["--event", event, "--native"], "^sleeps$");
     }
 }
 

@@ -51,6 +51,8 @@ impl Host {
     pub(crate) fn runs(&self, program: &Image<'_>) -> bool {
         let architecture = program.object().architecture();
         match self.arch.as_deref() {
+            // .NET marks its precompiled code with the system that it is for.
+            _ if architecture == Architecture::Unknown => true,
             Some("x86_64") => matches!(
                 architecture,
                 Architecture::X86_64 | Architecture::X86_64_X32 | Architecture::I386

@@ -278,7 +278,8 @@ fn names_without_room_are_left_out() {
     for number in 0..1000 {
         let function = heap.named_function(&format!("function{number}"));
         shown.push(named(&mut heap, &mut v8, function));
-        assert!(budget.used() <= budget.total() / 2, "{}", budget.used());
+        // Names take at most half, and then caches a fifth of what is left.
+        assert!(budget.used() <= budget.total() * 3 / 5, "{}", budget.used());
     }
     let kept = shown.iter().flatten().count();
     assert!((100..1000).contains(&kept), "{kept}");
