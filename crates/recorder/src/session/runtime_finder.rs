@@ -22,14 +22,17 @@ pub(crate) struct RuntimeFinder<L, R> {
     reading: ReadBudget,
 }
 
+/// Reads a file of this name and at most so many bytes of its tables; returns also how many those
+/// are.
+type ReadLibrary<L> = fn(File, &str, u64) -> Result<(L, u64), ReadError>;
+
 /// How runtimes of one kind are found.
 #[derive(Debug)]
 pub(crate) struct RuntimeKind<L, R> {
     /// Whether a file of this name may hold one.
     pub(crate) is_named: fn(&str) -> bool,
-    /// Reads such a file, of this name, if its tables are not larger than this; also returns how
-    /// large they are.
-    pub(crate) read: fn(File, &str, u64) -> Result<(L, u64), ReadError>,
+    /// Reads such a file.
+    pub(crate) read: ReadLibrary<L>,
     /// The runtime of a process that has mapped the file, from this offset on, at this address, and
     /// has this account.
     pub(crate) at: fn(&L, u64, u64, &mut Now, &Account) -> Option<R>,

@@ -2,7 +2,7 @@
 //!
 //! The format that `stackcollapse-perf.pl` writes and `flamegraph.pl`, inferno, speedscope and many
 //! others read. Frames are separated by `;`, the last number of a line is the weight; so names are
-//! written as [`encoded`] has them.
+//! written as `encoded` has them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
