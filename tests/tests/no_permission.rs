@@ -241,18 +241,15 @@ fn ticks(pid: u32) -> u64 {
 }
 
 /// Stops the sampler until the target, which it must not hold just then, has run on for so long.
-fn look_away(prof: u32, target: &mut Child, long: u64) {
+fn look_away(sampler: u32, target: &mut Child, long: u64) {
     let pid = target.id();
-    // A child of the process that was started does all of the work.
-    let children = std::fs::read_to_string(format!("/proc/{prof}/task/{prof}/children"));
-    let sampler = children.unwrap().trim().to_owned();
     loop {
         let begin = ticks(pid);
-        signal("-STOP", &sampler);
+        signal("-STOP", sampler);
         wait_until(target, || {
             ticks(pid) > begin + long || status(pid).first().is_some_and(|state| state == "t")
         });
-        signal("-CONT", &sampler);
+        signal("-CONT", sampler);
         if ticks(pid) > begin + long {
             return;
         }

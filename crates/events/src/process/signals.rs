@@ -5,14 +5,7 @@ use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-
-use prof_model::{Pid, Tid};
-
-use crate::process::poll::wait_readable;
-use crate::process::signal_pairs::{Coming, SignalPairs};
-use crate::process::worker_board;
+use prof_model::Tid;
 
 /// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of
 /// silently ending this process (SIGXFSZ). A signal that is ignored stays ignored.
@@ -45,8 +38,6 @@ pub fn survive_file_size_limit() {
 pub struct Signals {
     fd: OwnedFd,
     before: SignalState,
-    /// Of a worker.
-    pairs: Mutex<SignalPairs>,
 }
 
 /// What a command inherits of signals.
@@ -71,13 +62,13 @@ impl SignalState {
 }
 
 /// Sets what a signal does, to the default or to nothing; returns what it did.
-pub(super) fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> libc::sighandler_t {
+fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> libc::sighandler_t {
     // SAFETY: neither the default nor ignoring runs code of ours.
     unsafe { libc::signal(signal, disposition) }
 }
 
 /// Whether nothing happens when this signal comes.
-pub(super) fn is_ignored(signal: i32) -> bool {
+fn is_ignored(signal: i32) -> bool {
     // SAFETY: a `sigaction` of zeros is valid.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     // SAFETY: the pointer is valid for the call, which only writes what the action is.
@@ -214,38 +205,19 @@ impl Interrupt {
 
     /// Has the default effect of the signal on the process: ends it, unless the signal is ignored.
     pub fn take_effect(&self) {
-        if !is_ignored(self.signal) {
-            worker_board::ends_by(self.signal);
+        let this = set(&[self.signal]);
+        // SAFETY: the number is that of a signal, the set is valid, and the previous one is not
+        // requested.
+        unsafe {
+            libc::raise(self.signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const this, ptr::null_mut());
         }
-        take_effect(self.signal);
     }
-}
-
-/// Has the default effect of a signal that this thread blocks.
-pub(super) fn take_effect(signal: i32) {
-    let this = set(&[signal]);
-    // SAFETY: the number is that of a signal, the set is valid, and the previous one is not
-    // requested.
-    unsafe {
-        libc::raise(signal);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const this, ptr::null_mut());
-    }
-}
-
-/// Ends this process as this signal does by default.
-pub fn end_by(signal: i32) -> ! {
-    set_disposition(signal, libc::SIG_DFL);
-    take_effect(signal);
-    std::process::exit(128 + signal)
-}
-
-pub(super) fn bit(signal: i32) -> u64 {
-    1 << (signal & 63)
 }
 
 impl Signals {
     const WATCHED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-    pub(super) const ROTATE: i32 = libc::SIGUSR2;
+    const ROTATE: i32 = libc::SIGUSR2;
 
     /// Blocks the signals in this thread and in those that it creates later: call it first in
     /// `main`, before there are other threads.
@@ -271,7 +243,6 @@ impl Signals {
         // Linux queues ignored signals, too, while they are blocked.
         let is_watched = |&signal: &i32| signal != libc::SIGHUP || !is_ignored(signal);
         let watched: Vec<i32> = watched.iter().copied().filter(is_watched).collect();
-        let bits = watched.iter().fold(0, |bits, &signal| bits | bit(signal));
         let watched = set(&watched);
         let fd = signalfd(&watched)?;
         let mut blocked = watched;
@@ -291,60 +262,19 @@ impl Signals {
             mask,
             ignores_children: children == libc::SIG_IGN,
         };
-        worker_board::take_signals(bits);
-        Ok(Self {
-            fd,
-            before,
-            pairs: Mutex::default(),
-        })
+        Ok(Self { fd, before })
     }
 
     /// The next signal that came, if any. Never waits.
-    ///
-    /// A signal to the process group, as from the terminal, comes to a worker and to its
-    /// supervisor, which passes it on: it counts once.
     pub fn next(&self) -> Option<Interrupt> {
-        loop {
-            let info = read(&self.fd)?;
-            let (signal, sender) = (info.ssi_signo as i32, info.ssi_pid as Pid);
-            let is_passed =
-                info.ssi_code == libc::SI_QUEUE && worker_board::supervisor() == Some(sender);
+        let info = read(&self.fd)?;
+        Some(Interrupt {
+            signal: info.ssi_signo as i32,
             // Signals from the terminal come from the kernel (SI_KERNEL), not from kill or tgkill.
-            let sender = match is_passed {
-                true => info.ssi_ptr as Pid,
-                false if info.ssi_code == libc::SI_KERNEL => 0,
-                false => sender,
-            };
-            let coming = Coming {
-                signal,
-                sender,
-                is_passed,
-            };
-            let is_twin = || self.pairs().completes(coming, Instant::now());
-            if worker_board::supervisor().is_none() || !is_twin() {
-                return Some(Interrupt {
-                    signal,
-                    // The end of the terminal is signalled to the session's leader only.
-                    from_terminal: sender == 0 && signal != libc::SIGHUP,
-                });
-            }
-        }
-    }
-
-    fn pairs(&self) -> MutexGuard<'_, SignalPairs> {
-        self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for signals that the supervisor still passes on, and that have come already: otherwise
-    /// they would end this process.
-    fn wait_for_twins(&self) {
-        let awaits = || self.pairs().awaits(Instant::now());
-        while let Some(left) = awaits() {
-            if wait_readable(&[self.as_fd()], Some(left)).is_err() {
-                return;
-            }
-            while self.next().is_some() {}
-        }
+            // The end of the terminal is signalled to the session's leader only.
+            from_terminal: info.ssi_code == libc::SI_KERNEL
+                && info.ssi_signo != libc::SIGHUP as u32,
+        })
     }
 
     /// Changes of children, as a descriptor to poll.
@@ -363,7 +293,7 @@ impl Signals {
     }
 }
 
-pub(super) fn set(signals: &[i32]) -> libc::sigset_t {
+fn set(signals: &[i32]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initializes the set, sigaddset only adds valid signal numbers.
     unsafe {
@@ -375,7 +305,7 @@ pub(super) fn set(signals: &[i32]) -> libc::sigset_t {
     }
 }
 
-pub(super) fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
+fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: the set is initialized; signalfd returns a new descriptor or -1.
     let fd = unsafe { libc::signalfd(-1, set, flags) };
@@ -387,7 +317,7 @@ pub(super) fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
 }
 
 /// The next signal of a signalfd, if any.
-pub(super) fn read(fd: &OwnedFd) -> Option<libc::signalfd_siginfo> {
+fn read(fd: &OwnedFd) -> Option<libc::signalfd_siginfo> {
     let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
     let size = mem::size_of::<libc::signalfd_siginfo>();
     // SAFETY: the buffer has `size` bytes.
@@ -407,10 +337,6 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        if worker_board::supervisor().is_some() {
-            self.wait_for_twins();
-        }
-        worker_board::take_signals(0);
         self.before.restore();
     }
 }

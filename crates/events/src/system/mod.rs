@@ -123,14 +123,6 @@ pub fn monotonic_now() -> u64 {
         .saturating_add(now.tv_nsec as u64)
 }
 
-/// The CPU time of the calling thread, in nanoseconds.
-pub fn thread_cpu_time() -> u64 {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    (used.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(used.tv_nsec as u64)
-}
-
 /// The local time as digits, year first, down to hundredths of a second: `2026112111034927`.
 pub fn local_time_digits() -> String {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
