@@ -42,7 +42,7 @@ impl Bucket {
         if !is_name || !bucket.bytes().all(is_plain) || Path::parse(prefix).is_err() {
             return Ok(None);
         }
-        let limits = Arc::new(Limits::new(Limits::PATIENCE));
+        let limits = Arc::new(Limits::new(Limits::TIME_OUT));
         let store = settings::from_environment()?
             .with_bucket_name(bucket)
             .with_conditional_put(S3ConditionalPut::ETagMatch)

@@ -28,7 +28,7 @@ impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         const CONNECT: Duration = Duration::from_secs(10);
         // The limits end an exchange that is slow in all steps, these a thread that waits for one.
-        const ANSWER: Duration = Limits::PATIENCE;
+        const ANSWER: Duration = Limits::TIME_OUT;
         const BODY: Duration = Duration::from_secs(MOST_BYTES / Limits::SLOWEST);
         let agent = Agent::config_builder()
             .http_status_as_error(false)
@@ -161,8 +161,8 @@ mod tests {
     }
 
     /// The length of the answer, or why there is none.
-    fn answer(address: SocketAddr, patience: Duration) -> Result<u64, String> {
-        let limits = Arc::new(Limits::new(patience));
+    fn answer(address: SocketAddr, time_out: Duration) -> Result<u64, String> {
+        let limits = Arc::new(Limits::new(time_out));
         let agent = Agent::config_builder().build().new_agent();
         let client = Client { agent, limits };
         let url = format!("http://{address}/a");

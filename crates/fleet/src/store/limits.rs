@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Limits {
     /// How long an operation, or a page of a list, may take beside its bytes.
-    patience: Duration,
+    time_out: Duration,
     current: Mutex<Operation>,
 }
 
@@ -33,7 +33,7 @@ pub(super) enum Exceeded {
 
 impl Limits {
     /// Scripts should not hang.
-    pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+    pub(super) const TIME_OUT: Duration = Duration::from_secs(30);
     /// The most bytes of an answer that is no file of a data set.
     pub(super) const MOST_ANSWER: u64 = 8 << 20;
     /// Bytes of a file in a second: who sends fewer is given up.
@@ -41,7 +41,7 @@ impl Limits {
     /// All pages of a list.
     const LONGEST_LIST: Duration = Duration::from_secs(10 * 60);
 
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(super) fn new(time_out: Duration) -> Self {
         let now = Instant::now();
         let current = Operation {
             began: now,
@@ -49,7 +49,7 @@ impl Limits {
             most: Self::MOST_ANSWER,
         };
         Self {
-            patience,
+            time_out,
             current: Mutex::new(current),
         }
     }
@@ -96,7 +96,7 @@ impl Limits {
     pub(super) fn left(&self, moved: u64) -> Duration {
         let moving = Duration::from_secs_f64(moved as f64 / Self::SLOWEST as f64);
         let spent = self.current().since.elapsed();
-        (self.patience + moving).saturating_sub(spent)
+        (self.time_out + moving).saturating_sub(spent)
     }
 
     /// The error of an answer of which so many bytes came in time.
