@@ -13,6 +13,7 @@ use perf_event_open_sys::bindings as sys;
 
 use crate::attr::setup::{Sampling, Setup};
 use crate::kernel;
+use crate::kernel::context_pin::ContextPin;
 use crate::kernel::ring::Ring;
 use crate::parsing::EventSpec;
 use crate::system;
@@ -28,6 +29,9 @@ fn try_it() -> Option<bool> {
     let setup = Setup::new(EventSpec::dummy(), Sampling::Never);
     let cpu = *system::online_cpus().ok()?.first()?;
     let own = rustix::thread::gettid().as_raw_pid();
+    // Otherwise the thread that ends may have our event: the kernel exchanges the events of parent
+    // and child where one follows the other on a CPU.
+    let _pin = ContextPin::on(own).ok()?;
     let event = kernel::open_exit_counter(&setup, own, cpu, false).ok()?;
     let mut ring = Ring::map(event.as_fd(), rustix::param::page_size() as u64).ok()?;
     let child = thread::spawn(rustix::thread::gettid).join().ok()?;
@@ -50,4 +54,28 @@ pub(crate) fn wait_until_gone(thread: i32) -> Option<()> {
         thread::yield_now();
     }
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::thread::{CpuSet, sched_setaffinity};
+
+    use super::*;
+
+    /// As the exchange of contexts would make it.
+    #[test]
+    fn the_answer_does_not_depend_on_the_cpu() {
+        let on_one_cpu = || {
+            let mut cpus = CpuSet::new();
+            cpus.set(rustix::thread::sched_getcpu());
+            sched_setaffinity(None, &cpus).unwrap();
+            try_it().unwrap()
+        };
+        let answers = |ask: fn() -> bool| -> Vec<bool> {
+            let threads = (0..10).map(|_| thread::spawn(ask).join().unwrap());
+            threads.collect()
+        };
+        let answers = [answers(on_one_cpu), answers(|| try_it().unwrap())].concat();
+        assert!(answers.iter().all(|&it| it == answers[0]), "{answers:?}");
+    }
 }
