@@ -43,9 +43,10 @@ impl Frame {
         self.registers.get(self.layout.program_counter).unwrap_or(0)
     }
 
+    /// The stack pointer, or an address above all callees and in the frame, if it is unknown.
     #[inline]
     pub(crate) fn stack_pointer(&self) -> u64 {
-        self.registers.get(self.layout.stack_pointer).unwrap_or(0)
+        self.registers.last(self.layout.stack_pointer)
     }
 
     /// The address by which to look up the frame's code.

@@ -26,6 +26,12 @@ impl Registers {
         (self.known >> register & 1 != 0).then_some(*value)
     }
 
+    /// The value of a register, or if it was [forgotten](Self::forget), its last value; or 0.
+    #[inline]
+    pub(crate) fn last(&self, register: u8) -> u64 {
+        self.values.get(usize::from(register)).copied().unwrap_or(0)
+    }
+
     /// Sets a register; invalid numbers are ignored.
     #[inline]
     pub(crate) fn set(&mut self, register: u8, value: u64) {

@@ -9,6 +9,7 @@ use crate::frame::Frame;
 use crate::frames::Frames;
 use crate::memory::stack::{Block, Stack};
 use crate::memory::target::{Memory, Target, UserState};
+use crate::module::code_mapping::CodeMapping;
 use crate::module::files::ModuleFiles;
 use crate::module::store::ModuleStore;
 use crate::registers::Registers;
@@ -111,7 +112,11 @@ impl Unwinder {
         registers.set(layout.program_counter, address.0);
         let mut code = ProcessCode::new(&mut self.code, target);
         let place = code.locate(address.0)?;
-        match find_rule(&mut code, &Frame::sampled(registers, layout), &place).rule {
+        let rule = find_rule(&mut code, &Frame::sampled(registers, layout), &place).rule;
+        if layout.has_link_register() {
+            return keeps_frame_record(&mut code, &place, address.0, &rule);
+        }
+        match rule {
             Rule::Compact(rule) if rule.cfa_register == layout.frame_pointer => Some(true),
             // Go keeps frame pointers, and its CFI does not use them.
             Rule::Compact(rule) if code.is_go(place.module) => {
@@ -143,6 +148,29 @@ impl Unwinder {
             None => Entry::Saved,
         }
     }
+}
+
+/// Whether code at this address has stored a frame record to which the frame pointer leads: CFI
+/// does not say so, where the record is at the bottom of the frame.
+fn keeps_frame_record(
+    code: &mut ProcessCode<'_>,
+    place: &CodeMapping,
+    address: u64,
+    rule: &Rule,
+) -> Option<bool> {
+    let saves_nothing = match rule {
+        Rule::Compact(rule) | Rule::Guess(rule) => rule.return_address.is_none(),
+        Rule::FrameRecord => return Some(true),
+        _ => return None,
+    };
+    if saves_nothing {
+        return Some(false);
+    }
+    let at = place.code_address(address);
+    let start = code.function(at).map(|function| function.start);
+    let architecture = code.architecture();
+    let mut read = code.reader(place.module);
+    architecture.sets_frame_pointer(&mut read, start, at.address)
 }
 
 fn unwind_in<'w>(

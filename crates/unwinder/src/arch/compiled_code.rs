@@ -2,16 +2,43 @@
 
 use std::ops::Range;
 
-use super::{Architecture, Code, x86_64};
+use super::{Architecture, Code, aarch64, x86_64};
 use crate::rule::CompactRule;
 
+/// The registers of HotSpot's interpreter, by their DWARF numbers.
+pub(crate) struct InterpreterRegisters {
+    /// The address of the bytecode that runs.
+    pub(crate) bytecode: u8,
+    /// In calls, the caller's stack pointer: in one of these, by version.
+    pub(crate) senders: &'static [u8],
+    /// The return address, at some time while a method is entered.
+    pub(crate) return_address: u8,
+}
+
 impl Architecture {
+    pub(crate) fn interpreter_registers(self) -> InterpreterRegisters {
+        match self {
+            // r13 and rax.
+            Self::X86_64 => InterpreterRegisters {
+                bytecode: 13,
+                senders: &[13],
+                return_address: 0,
+            },
+            // From JDK 21 on, x19 has the caller's stack pointer.
+            Self::Aarch64 => InterpreterRegisters {
+                bytecode: 22,
+                senders: &[13, 19],
+                return_address: 30,
+            },
+        }
+    }
+
     /// The rule for code all of whose frames have this size, with the return address and below it
     /// the caller's frame pointer as their outermost words.
     pub(crate) fn fixed_frame(self, size: u32) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::frame(x86_64::RSP, size),
-            Self::Aarch64 => None,
+            Self::Aarch64 => aarch64::frame(aarch64::SP, size),
         }
     }
 
@@ -25,7 +52,7 @@ impl Architecture {
     ) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::by_frame_record(code, start, at, interrupted),
-            Self::Aarch64 => None,
+            Self::Aarch64 => aarch64::by_frame_record(code, start, at, interrupted),
         }
     }
 
@@ -33,7 +60,7 @@ impl Architecture {
     pub(crate) fn epilogue(self, code: Code<'_>, target: u64) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::epilogue(code, target),
-            Self::Aarch64 => None,
+            Self::Aarch64 => aarch64::epilogue(code, target),
         }
     }
 

@@ -79,7 +79,7 @@ impl Architecture {
     ) -> bool {
         match self {
             Self::X86_64 => x86_64::analyze_from_entry(code, target, enough),
-            Self::Aarch64 => false,
+            Self::Aarch64 => aarch64::analyze_from_entry(code, target, enough),
         }
     }
 
@@ -88,8 +88,7 @@ impl Architecture {
     pub(crate) fn follow_to(self, code: Code<'_>, start: u64, target: u64) -> Option<CompactRule> {
         match self {
             Self::X86_64 => x86_64::follow_to(code, start, target),
-            // Compilers of this architecture address frames by the stack pointer.
-            Self::Aarch64 => None,
+            Self::Aarch64 => aarch64::follow_to(code, start, target),
         }
     }
 
@@ -105,6 +104,21 @@ impl Architecture {
         match self {
             Self::X86_64 => x86_64::has_frame_pointer(code, start, target, cfa_offset),
             Self::Aarch64 => None,
+        }
+    }
+
+    /// Whether a frame record is where the frame pointer points to, at `target` in a function that
+    /// starts at `start`, if that is known; `None`: the code does not show it.
+    pub(crate) fn sets_frame_pointer(
+        self,
+        code: Code<'_>,
+        start: Option<u64>,
+        target: u64,
+    ) -> Option<bool> {
+        match self {
+            // Its CFI names the frame pointer where there is one.
+            Self::X86_64 => None,
+            Self::Aarch64 => aarch64::sets_frame_pointer(code, start, target),
         }
     }
 
@@ -183,7 +197,7 @@ impl Architecture {
     pub(crate) fn jumps_through(self, code: Code<'_>, address: u64) -> Option<u64> {
         match self {
             Self::X86_64 => x86_64::jumps_through(code, address),
-            Self::Aarch64 => None,
+            Self::Aarch64 => aarch64::jumps_through(code, address),
         }
     }
 
@@ -205,7 +219,7 @@ impl Architecture {
     ) -> bool {
         match self {
             Self::X86_64 => x86_64::jumps_out(code, function, to),
-            Self::Aarch64 => false,
+            Self::Aarch64 => aarch64::jumps_out(code, function, to),
         }
     }
 
@@ -221,7 +235,7 @@ impl Architecture {
     pub(crate) fn starts_goroutine(self, before: &[u8], after: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::starts_goroutine(before, after),
-            Self::Aarch64 => false,
+            Self::Aarch64 => aarch64::is_goexit(before, after),
         }
     }
 
@@ -237,7 +251,7 @@ impl Architecture {
     pub(crate) fn ends_coroutine(self, code: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::ends_coroutine(code),
-            Self::Aarch64 => false,
+            Self::Aarch64 => aarch64::ends_coroutine(code),
         }
     }
 
@@ -361,6 +375,13 @@ impl RegisterLayout {
             x86_64::forget_unsaved(&mut registers);
         }
         Some(registers)
+    }
+
+    /// Whether calls leave the return address in a register, from which functions store it at the
+    /// bottom of their frames. So the frame pointer does not say where a frame ends, and in
+    /// functions that call nothing, leads past their caller.
+    pub(crate) fn has_link_register(&self) -> bool {
+        self.return_slot.is_none()
     }
 
     /// The slot of this register in [`saved`](Self::saved).

@@ -115,7 +115,28 @@ fn try_compact(row: &Row, layout: &RegisterLayout) -> Option<CompactRule> {
             _ => return None,
         }
     }
-    Some(rule)
+    match rule.return_address {
+        Some(above @ 0..) if layout.has_link_register() => above_return_address(rule, above),
+        _ => Some(rule),
+    }
+}
+
+/// The rule with the CFA above the return address. glibc before 2.37 says of its code that looks up
+/// functions at their first call (`_dl_runtime_resolve`) that the stack pointer is the caller's; but
+/// the procedure linkage table has stored two words, one of them the return address.
+fn above_return_address(rule: CompactRule, above: i16) -> Option<CompactRule> {
+    let raised = above.checked_add(1)?;
+    let mut moved = CompactRule {
+        cfa_offset: rule.cfa_offset.checked_add(8 * i32::from(raised))?,
+        return_address: Some(-1),
+        saved_mask: 0,
+        saved: [0; CompactRule::SAVED],
+        ..rule
+    };
+    for (slot, words) in rule.saved() {
+        moved.save(slot, 8 * i64::from(words.checked_sub(raised)?))?;
+    }
+    Some(moved)
 }
 
 /// Whether a register is saved below the stack pointer.
@@ -194,4 +215,26 @@ where
         .ok_or(StackEnd::UnreadableMemory)?;
     caller.set(layout.program_counter, target & layout.address_mask);
     Ok(caller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn return_addresses_are_below_the_frame_address() {
+        // As _dl_runtime_resolve of glibc 2.36 has it: x30 above the CFA, x0 below.
+        let mut rule = CompactRule {
+            cfa_register: 31,
+            cfa_offset: 208,
+            return_address: Some(1),
+            ..CompactRule::default()
+        };
+        rule.save(11, 8).expect("a slot");
+        rule.save(0, -16).expect("a slot");
+        let moved = above_return_address(rule, 1).expect("a rule");
+        assert_eq!((moved.cfa_offset, moved.return_address), (224, Some(-1)));
+        let saved: Vec<_> = moved.saved().collect();
+        assert_eq!(saved, [(0, -4), (11, -1)]);
+    }
 }

@@ -1,4 +1,4 @@
-//! Steps from HotSpot's interpreter, by its frames (x86-64).
+//! Steps from HotSpot's interpreter, by its frames (64-bit ARM has x29, x22 and sp instead).
 //!
 //! ```text
 //!   │ return address                      rbp + 8
@@ -22,11 +22,6 @@ const METHOD: u64 = 24;
 const BYTECODE: u64 = 64;
 /// The distance of the return address above it.
 const RETURN: u64 = 8;
-/// DWARF's number of r13: the bytecode pointer, and in calls the caller's stack pointer.
-const BYTECODE_REGISTER: u8 = 13;
-const SENDER: u8 = BYTECODE_REGISTER;
-/// DWARF's number of rax.
-const ACCUMULATOR: u8 = 0;
 
 /// The caller's registers by the interpreter's frame, if there is one.
 pub(super) fn leave_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
@@ -72,7 +67,8 @@ fn interpreted_method(step: &mut Step<'_, '_>, pointer: u64) -> Result<Option<u6
         true => bytecode == bytecodes.start,
         false => bytecodes.contains(&bytecode),
     };
-    let bytecode = step.frame.registers.get(BYTECODE_REGISTER);
+    let register = step.code.architecture().interpreter_registers().bytecode;
+    let bytecode = step.frame.registers.get(register);
     let in_register = step.frame.interrupted && bytecode.is_some_and(is_in);
     if in_register || !is_there(BYTECODE) {
         return Ok(in_register.then_some(method));
@@ -85,7 +81,7 @@ fn interpreted_method(step: &mut Step<'_, '_>, pointer: u64) -> Result<Option<u6
     // Before and after a call, the register holds something else. A method whose callee creates its
     // frame has stored the end of its own stack.
     let stored = stored_stack_pointer(step, pointer)?;
-    let is_innermost = stored == 0 || stored == top;
+    let is_innermost = stored == 0 || is_end_of_stack(step, stored, top);
     Ok((is_innermost && is_in(saved)).then_some(method))
 }
 
@@ -99,22 +95,48 @@ fn stored_stack_pointer(step: &mut Step<'_, '_>, pointer: u64) -> Result<u64, St
     })
 }
 
+/// Whether what an interpreted method has stored for a call is its stack pointer. On 64-bit ARM it is
+/// the end of its values, below which there is room.
+fn is_end_of_stack(step: &Step<'_, '_>, stored: u64, stack_pointer: u64) -> bool {
+    const ROOM: u64 = 64 << 10;
+    match step.frame.layout.has_link_register() {
+        true => stored.wrapping_sub(stack_pointer) < ROOM,
+        false => stored == stack_pointer,
+    }
+}
+
 /// The caller's registers while the interpreter creates the frame of a method that was just called:
 /// r13 is then the caller's stack pointer, which an interpreted caller has stored, too.
 pub(super) fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
     if !step.frame.interrupted {
         return Err(StackEnd::JitFrame);
     }
-    let layout = step.frame.layout;
-    let top = step.frame.stack_pointer();
-    let register = |number| step.frame.registers.get(number).ok_or(StackEnd::JitFrame);
-    let (stack_pointer, pointer) = (register(SENDER)?, register(layout.frame_pointer)?);
-    let accumulator = register(ACCUMULATOR)?;
+    let senders = step.code.architecture().interpreter_registers().senders;
+    let mut found = senders.iter().map(|&sender| enter_from(step, sender));
+    found.find(Result::is_ok).unwrap_or(Err(StackEnd::JitFrame))
+}
+
+/// The same with the caller's stack pointer in the register `sender`.
+fn enter_from(step: &mut Step<'_, '_>, sender: u8) -> Result<Registers, StackEnd> {
+    let (frame, layout) = (step.frame, step.frame.layout);
+    let top = frame.stack_pointer();
+    let register = |number| frame.registers.get(number).ok_or(StackEnd::JitFrame);
+    let (stack_pointer, pointer) = (register(sender)?, register(layout.frame_pointer)?);
+    let by_register = step
+        .code
+        .architecture()
+        .interpreter_registers()
+        .return_address;
+    let by_register = register(by_register)?;
     let (first, second) = (step.read(top)?, step.read(top.wrapping_add(8))?);
     // The return address is on the stack; in rax while stack space for variables is allocated; then
     // on the stack again, and the frame pointer follows.
-    let candidates = [(first, pointer), (second, first), (accumulator, pointer)];
-    for (target, link) in candidates {
+    let candidates = [(first, pointer), (second, first), (by_register, pointer)];
+    let in_memory = match layout.has_link_register() {
+        true => 2,
+        false => 0,
+    };
+    for (target, link) in candidates.into_iter().skip(in_memory) {
         let call = target.wrapping_sub(1);
         let Some(place) = step.code.locate(call) else {
             continue;
@@ -124,9 +146,8 @@ pub(super) fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, St
             false => step.stack.jit_code(call),
         };
         let fits = match code.map(|code| code.frames) {
-            Some(JitFrames::HotSpotInterpreter) => {
-                stored_stack_pointer(step, link) == Ok(stack_pointer)
-            }
+            Some(JitFrames::HotSpotInterpreter) => stored_stack_pointer(step, link)
+                .is_ok_and(|stored| is_end_of_stack(step, stored, stack_pointer)),
             Some(
                 JitFrames::Fixed { .. }
                 | JitFrames::Unknown
@@ -167,10 +188,12 @@ fn sender_registers(
 ) -> Result<Registers, StackEnd> {
     let stack_pointer = sender.stack_pointer;
     let distance = stack_pointer.wrapping_sub(inner);
-    if !stack_pointer.is_multiple_of(8) || stack_pointer <= inner || distance > FRAME {
+    let layout = step.frame.layout;
+    // A call with a link register does not move it.
+    let least = u64::from(!layout.has_link_register());
+    if !stack_pointer.is_multiple_of(8) || distance > FRAME || distance < least {
         return Err(StackEnd::JitFrame);
     }
-    let layout = step.frame.layout;
     let mut registers = Registers::default();
     registers.set(layout.stack_pointer, stack_pointer);
     registers.set(layout.frame_pointer, sender.link);

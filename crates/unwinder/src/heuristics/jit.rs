@@ -7,6 +7,8 @@
 //!     │ ...                              │ context, or the kind of frame
 //!     └ rsp, the size below
 //! ```
+//! On 64-bit ARM, x29 and sp take the places of rbp and rsp.
+//!
 //! HotSpot's interpreter is in hotspot_interpreter.rs. Its compiled code uses rbp for other
 //! purposes: it is known only through the frames of all callees. Anything that does not fit has its
 //! own reason: frame pointers would mislead here.
@@ -270,7 +272,10 @@ fn validate_caller(
             code.is_some_and(calls)
         }
     };
-    let is_above = stack_pointer > step.frame.stack_pointer();
+    // The return address may still be in its register.
+    let is_leaf = layout.has_link_register() && step.frame.interrupted;
+    let top = step.frame.stack_pointer();
+    let is_above = stack_pointer > top || is_leaf && stack_pointer == top;
     (is_possible && is_above)
         .then(|| step.caller(registers))
         .ok_or(end)

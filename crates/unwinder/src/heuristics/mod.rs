@@ -8,6 +8,7 @@ mod frame_pointer;
 mod hotspot_interpreter;
 mod jit;
 pub(crate) mod probes;
+mod run_time_code;
 mod thread_start;
 mod trampoline;
 
@@ -25,6 +26,7 @@ use code_before::{guess_by_code_before, guess_by_prologue};
 use frame_pointer::follow_frame_pointer;
 use jit::leave_jit_code;
 use probes::leave_probed_instruction;
+use run_time_code::leave_run_time_code;
 use thread_start::is_thread_start;
 use trampoline::leave_trampoline;
 
@@ -47,9 +49,15 @@ pub(crate) fn guess(
     match rule {
         Rule::SignalReturn => return leave_signal_handler(step),
         Rule::StackSwitch => return leave_other_stack(step),
+        Rule::FrameRecord => {
+            if let Some(caller) = follow_frame_pointer(step, FRAME) {
+                return caller;
+            }
+        }
         // The stack is not the one that it was called on.
         Rule::CallFromGo if step.frame.interrupted => return Err(StackEnd::CalledFromGo),
         Rule::Guess(rule) if stays_near(step, rule) => match apply(step, rule) {
+            Ok(registers) if is_outermost(step, &registers) => return Err(StackEnd::Root),
             Ok(registers) => {
                 if let Some(caller) = validate(step, registers) {
                     return Ok(caller);
@@ -64,6 +72,9 @@ pub(crate) fn guess(
     }
     if let Some(caller) = leave_trampoline(step, place) {
         return Ok(caller);
+    }
+    if let Some(caller) = leave_run_time_code(step, place) {
+        return caller;
     }
     if let Some((caller, rule)) = guess_by_code_before(step, place) {
         remember_guess(step.code, step.frame, place, &rule);
@@ -97,15 +108,20 @@ pub(crate) fn without_cfi(
     if is_thread_start(step, place) {
         return Err(StackEnd::Root);
     }
-    let found = guess_by_prologue(step, place)
-        .or_else(|| leave_leaf(step))
-        .or_else(|| follow_frame_pointer(step, FRAME));
-    found.ok_or(
+    let mut found = guess_by_prologue(step, place).map(Ok);
+    // With a link register, both need the evidence of the code: it may have called another function
+    // since, and leave out callers.
+    if !step.frame.layout.has_link_register() {
+        found = found
+            .or_else(|| leave_leaf(step).map(Ok))
+            .or_else(|| follow_frame_pointer(step, FRAME));
+    }
+    found.unwrap_or(Err(
         match step.evidence.by_frame_pointer && otherwise == StackEnd::NoUnwindInfo {
             true => StackEnd::FramePointersEnded,
             false => otherwise,
         },
-    )
+    ))
 }
 
 /// A step from an address outside of any known code: maybe the sample just got there by a call.
@@ -132,20 +148,28 @@ fn signal_registers(step: &mut Step<'_, '_>) -> Result<Registers, StackEnd> {
 
 /// A step back to the stack from which Go's `systemstack` came.
 fn leave_other_stack(step: &mut Step<'_, '_>) -> Result<Caller, StackEnd> {
-    follow_frame_pointer(step, u64::MAX).ok_or_else(|| match step.stack.failure() {
-        _ if step
-            .frame
-            .registers
-            .get(step.frame.layout.frame_pointer)
-            .is_none() =>
-        {
-            StackEnd::HiddenRegisters
-        }
+    if let Some(caller) = follow_frame_pointer(step, u64::MAX) {
+        return caller;
+    }
+    let pointer = step.frame.registers.get(step.frame.layout.frame_pointer);
+    Err(match step.stack.failure() {
+        _ if pointer.is_none() => StackEnd::HiddenRegisters,
         Some(end) => end,
         // The memory is not a frame any more.
         None if step.from_live => StackEnd::Stale,
         None => StackEnd::UnreadableMemory,
     })
+}
+
+/// Whether these registers of a caller are those with which programs begin, if calls leave the
+/// return address in a register: start code clears that and the frame pointer.
+fn is_outermost(step: &Step<'_, '_>, registers: &Registers) -> bool {
+    let layout = step.frame.layout;
+    let is_zero = |register| registers.get(register) == Some(0);
+    layout.has_link_register()
+        && !step.from_live
+        && is_zero(layout.program_counter)
+        && is_zero(layout.frame_pointer)
 }
 
 /// A step from an interrupted function that has not touched the stack.
@@ -166,6 +190,11 @@ fn leave_leaf(step: &mut Step<'_, '_>) -> Option<Caller> {
 
 /// Whether a guessed rule leads to an address not far up the same stack.
 fn stays_near(step: &Step<'_, '_>, rule: &CompactRule) -> bool {
-    let base = step.frame.registers.get(rule.cfa_register);
+    let (registers, layout) = (&step.frame.registers, step.frame.layout);
+    let mut base = registers.get(rule.cfa_register);
+    if layout.has_link_register() {
+        // The frame pointer takes the place of an unknown stack pointer.
+        base = base.or_else(|| registers.get(layout.frame_pointer));
+    }
     base.is_some_and(|base| base.wrapping_sub(step.frame.stack_pointer()) < FRAME)
 }

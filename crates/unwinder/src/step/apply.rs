@@ -14,12 +14,7 @@ use crate::step::Step;
 
 /// The caller's registers by a compact rule.
 pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Registers, StackEnd> {
-    let base = step.frame.registers.get(rule.cfa_register);
-    let mut base = base.ok_or_else(|| without_register(step.frame))?;
-    if let Some(offset) = rule.cfa_through {
-        base = step.read(base.wrapping_add_signed(i64::from(offset)))?;
-    }
-    let cfa = base.wrapping_add_signed(i64::from(rule.cfa_offset));
+    let cfa = canonical_frame_address(step, rule)?;
     let layout = step.frame.layout;
     let at = |words: i16| cfa.wrapping_add_signed(i64::from(words) * 8);
     let target = match rule.return_address {
@@ -46,6 +41,43 @@ pub(crate) fn apply(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<Regis
     caller.set(layout.stack_pointer, cfa);
     caller.set(layout.program_counter, target & layout.address_mask);
     Ok(caller)
+}
+
+fn canonical_frame_address(step: &mut Step<'_, '_>, rule: &CompactRule) -> Result<u64, StackEnd> {
+    let base = step.frame.registers.get(rule.cfa_register);
+    let Some(mut base) = base else {
+        return above_record(step, rule).ok_or_else(|| without_register(step.frame));
+    };
+    if let Some(offset) = rule.cfa_through {
+        base = step.read(base.wrapping_add_signed(i64::from(offset)))?;
+    }
+    Ok(base.wrapping_add_signed(i64::from(rule.cfa_offset)))
+}
+
+/// The same by the frame pointer, if the stack pointer is unknown: the caller of code of which only
+/// the frame record is known. The rule tells how far below it the function stores its own record.
+fn above_record(step: &mut Step<'_, '_>, rule: &CompactRule) -> Option<u64> {
+    let layout = step.frame.layout;
+    let pointer = step.frame.registers.get(layout.frame_pointer)?;
+    let slot = layout.saved_slot(u16::from(layout.frame_pointer))?;
+    let (_, below) = rule.saved().find(|(saved, _)| *saved == slot)?;
+    let is_record = layout.has_link_register()
+        && rule.cfa_register == layout.stack_pointer
+        && rule.return_address == Some(below.checked_add(1)?);
+    (is_record && sets_frame_pointer(step)?)
+        .then(|| pointer.wrapping_add_signed(-8 * i64::from(below)))
+}
+
+/// Whether the frame pointer of the frame's function leads to its own record; `None` if that is
+/// unknown.
+fn sets_frame_pointer(step: &mut Step<'_, '_>) -> Option<bool> {
+    let address = step.frame.program_counter();
+    let place = step.code.locate(step.frame.lookup_address())?;
+    let at = place.code_address(step.frame.lookup_address());
+    let start = step.code.function(at).map(|function| function.start);
+    let architecture = step.code.architecture();
+    let mut read = step.code.reader(place.module);
+    architecture.sets_frame_pointer(&mut read, start, place.elf_address(address))
 }
 
 /// The end of a stack whose rule needs a register that is not known.

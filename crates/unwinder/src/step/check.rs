@@ -31,22 +31,40 @@ pub(crate) fn check(
         false => StackEnd::NotCode,
     };
     let place = step.code.locate(frame.lookup_address()).ok_or(nowhere)?;
-    let stands_still = frame.registers.get(frame.layout.stack_pointer)
-        == Some(step.frame.stack_pointer())
+    let stands_still = frame.stack_pointer() == step.frame.stack_pointer()
         && target == step.frame.program_counter();
     if stands_still {
         return Err(StackEnd::Loop);
     }
-    if from_live && !frame.interrupted {
+    if (from_live || frame.layout.has_link_register()) && !frame.interrupted {
         let follows_call = is_return_address(step.code, &place, target);
         if follows_call == Some(false) && !ends_coroutine(step.code, &place, target) {
-            return Err(StackEnd::Stale);
+            return Err(match starts_coroutine(step, callee, &place, target) {
+                true => StackEnd::Root,
+                false => nowhere,
+            });
         }
         if let (Some(true), Some(callee)) = (follows_call, callee) {
             check_call(step, callee, &place, frame)?;
         }
     }
     Ok(())
+}
+
+/// Whether a coroutine library has jumped to the frame's function by a return: where calls leave
+/// the return address in a register, that then has the function's own address.
+fn starts_coroutine(
+    step: &mut Step<'_, '_>,
+    callee: Option<&CodeMapping>,
+    place: &CodeMapping,
+    target: u64,
+) -> bool {
+    let Some(callee) = callee.filter(|_| step.frame.layout.has_link_register()) else {
+        return false;
+    };
+    let at = callee.code_address(step.frame.lookup_address());
+    let start = step.code.function(at).map(|function| function.start);
+    at.module == place.module && start == Some(place.elf_address(target))
 }
 
 /// How a stack ends at a return address of 0 that CFI led to: creators of a stack put one below its
@@ -58,8 +76,7 @@ fn end_at_zero(step: &mut Step<'_, '_>, caller: &Frame, from_live: bool) -> Stac
     if from_live && step.stack.is_overlap_blank() {
         return StackEnd::Stale;
     }
-    let above = caller.registers.get(caller.layout.stack_pointer);
-    match above.is_some_and(|above| was_called_above(step, above)) {
+    match was_called_above(step, caller.stack_pointer()) {
         true if from_live => StackEnd::Stale,
         true => StackEnd::NotCode,
         false => StackEnd::Root,
@@ -84,9 +101,9 @@ pub(crate) fn validate(step: &mut Step<'_, '_>, registers: Registers) -> Option<
     let layout = step.frame.layout;
     let (was, now) = (
         step.frame.stack_pointer(),
-        registers.get(layout.stack_pointer)?,
+        registers.last(layout.stack_pointer),
     );
-    let leaf = now == was && layout.return_slot.is_none() && step.frame.interrupted;
+    let leaf = now == was && layout.has_link_register() && step.frame.interrupted;
     if now <= was && !leaf {
         return None;
     }
@@ -102,10 +119,21 @@ pub(crate) fn follows_call(
 ) -> bool {
     let target = registers.get(step.frame.layout.program_counter);
     let call = target.and_then(|target| target.checked_sub(1));
-    match (target, call.and_then(|call| step.code.locate(call))) {
-        (Some(target), Some(place)) => {
-            is_return_address(step.code, &place, target).unwrap_or(otherwise)
-        }
-        _ => false,
+    let (Some(target), Some(place)) = (target, call.and_then(|call| step.code.locate(call))) else {
+        return false;
+    };
+    match is_return_address(step.code, &place, target) {
+        Some(known) => known,
+        None if step.frame.layout.has_link_register() => follows_run_time_call(step, target),
+        None => otherwise,
     }
+}
+
+/// Whether an address of run-time code follows a call, by the live target's memory.
+fn follows_run_time_call(step: &mut Step<'_, '_>, target: u64) -> bool {
+    let mut bytes = [0; 16];
+    let (before, start) = (8, target.wrapping_sub(8));
+    let count = step.stack.read_elsewhere(start, &mut bytes);
+    let (before, after) = bytes.split_at(before);
+    count == bytes.len() && step.code.architecture().is_return_address(before, after)
 }

@@ -47,7 +47,8 @@ pub(crate) fn advance(
     let call = || (place.code_address(address), next.code_address(caller));
     let edge = edges.wanted().then(call);
     let is_noted = edge.is_some_and(|(callee, caller)| edges.contain(callee, caller));
-    if target.is_live && !is_noted {
+    // With a link register, CFI that does not fit would not be noticed otherwise.
+    if (target.is_live || layout.has_link_register()) && !is_noted {
         return None;
     }
     let mut from_live = target.is_live;

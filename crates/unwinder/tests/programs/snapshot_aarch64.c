@@ -1,6 +1,7 @@
 /* An aarch64 program without libc that writes its registers (x0 to x30, sp, pc) and the bytes of
    its stack to standard output, from the bottom of a chain of calls. Run under qemu-user it makes
    the samples in tests/data; tests/aarch64.rs says how. */
+#ifndef MIDDLE_ALONE
 unsigned long registers[33];
 unsigned long stack_top;
 volatile unsigned long sink;
@@ -59,8 +60,12 @@ __asm__(".text\n"
         ".cfi_endproc\n"
 #endif
         ".size snapshot, . - snapshot\n");
+#endif
+extern volatile unsigned long sink;
 void snapshot(void);
+unsigned long middle(unsigned long a, unsigned long b);
 
+#ifndef WITHOUT_MIDDLE
 __attribute__((noinline)) void inner(unsigned long a) {
     volatile char frame[3000];
     frame[a] = 1;
@@ -73,6 +78,8 @@ __attribute__((noinline)) unsigned long middle(unsigned long a, unsigned long b)
     sink += kept + b;
     return kept;
 }
+#endif
+#ifndef MIDDLE_ALONE
 __attribute__((noinline)) unsigned long descend(unsigned long depth) {
     unsigned long result = depth ? descend(depth - 1) : middle(3, 4);
     sink += result;
@@ -82,3 +89,4 @@ void program(void) {
     sink += descend(20);
     __builtin_trap();
 }
+#endif

@@ -7,6 +7,9 @@
 //! - pac: the same and `-mbranch-protection=pac-ret`
 //! - fp: `-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -DNO_CFI`
 //! - debug: `-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g`
+//! - bare: `-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -DNO_CFI`
+//! - mixed: two objects, one with the options of fp and `-DMIDDLE_ALONE`, the other with
+//!   `-fasynchronous-unwind-tables -DWITHOUT_MIDDLE`
 //!
 //! and the `.snapshot` files are their output under `qemu-aarch64 -cpu max`.
 
@@ -113,6 +116,19 @@ fn signed_return_addresses() {
 #[test]
 fn frame_pointers_without_cfi() {
     check("aarch64-fp");
+}
+
+/// Only the code says where the return addresses are: frame pointers would leave out callers.
+#[test]
+fn neither_frame_pointers_nor_cfi() {
+    check("aarch64-bare");
+}
+
+/// Frame records are at the bottom of frames: they do not say where the callers' frames begin, to
+/// which CFI refers.
+#[test]
+fn code_with_cfi_below_code_without() {
+    check("aarch64-mixed");
 }
 
 #[test]
