@@ -63,6 +63,22 @@ impl<'d> Elf<'d> {
         self.file.architecture() == Architecture::X86_64
     }
 
+    /// Whether the frames of run-time compilers are known for its processor.
+    pub(crate) fn has_known_frames(&self) -> bool {
+        matches!(
+            self.file.architecture(),
+            Architecture::X86_64 | Architecture::Aarch64
+        )
+    }
+
+    /// The size of glibc's `pthread_mutex_t` on its processor.
+    pub(crate) fn mutex_size(&self) -> u64 {
+        match self.file.architecture() {
+            Architecture::Aarch64 => 48,
+            _ => 40,
+        }
+    }
+
     /// Calls `each` with the name and the address range of every symbol.
     pub(crate) fn symbols(&self, each: impl FnMut(&'d [u8], Range<u64>)) {
         match &self.file {

@@ -23,10 +23,13 @@ impl Interpreter {
     /// Frames of one stack, at most.
     const FRAMES: usize = 16_384;
 
-    /// That of a process, by the address of `ruby_current_vm_ptr`, if this version is known: its
+    /// The size of a mutex on x86-64.
+    const MUTEX: u64 = 40;
+
+    /// That of a process on x86-64, by the address of `ruby_current_vm_ptr`, if this version is known: its
     /// major and its minor number.
     pub fn new(vm: u64, version: [u32; 2]) -> Option<Self> {
-        Some(Self::with_layout(vm, Layout::of(version)?))
+        Some(Self::with_layout(vm, Layout::of(version, Self::MUTEX)?))
     }
 
     pub(super) fn with_layout(vm: u64, layout: &'static Layout) -> Self {
@@ -239,7 +242,7 @@ mod tests {
     }
 
     fn program() -> Ruby {
-        program_of(Layout::of([3, 1]).unwrap())
+        program_of(Layout::of([3, 1], Interpreter::MUTEX).unwrap())
     }
 
     /// Functions and lines of each activation.
@@ -273,9 +276,11 @@ mod tests {
     fn frames_belong_to_activations() {
         let expected = ["f:7 < block (2 levels) in a_longer_name:7", "<main>:7"];
         for version in [[3, 1], [3, 3]] {
-            let mut program = program_of(Layout::of(version).unwrap());
-            let stack = read(&mut program, &mut Functions::default());
-            assert_eq!(stack, Ok(expected.map(String::from).into()));
+            for mutex in [40, 48] {
+                let mut program = program_of(Layout::of(version, mutex).unwrap());
+                let stack = read(&mut program, &mut Functions::default());
+                assert_eq!(stack, Ok(expected.map(String::from).into()));
+            }
         }
     }
 

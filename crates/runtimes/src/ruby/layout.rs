@@ -5,8 +5,10 @@
 pub(super) struct Layout {
     /// As `ruby_api_version` has it, before a third number, which stays 0.
     version: [u32; 2],
+    /// The size of `pthread_mutex_t`, which depends on the target's ABI.
+    mutex: u64,
     /// `rb_ractor_t`, `threads.set`: the head of a list of threads, which begin with their place in
-    /// it.
+    /// it. There is a mutex before it.
     pub(super) threads: u64,
     /// `rb_thread_t`, `ec`.
     pub(super) context: u64,
@@ -27,52 +29,61 @@ pub(super) struct Layout {
     pub(super) is_length_in_flags: bool,
 }
 
-static V3_1: Layout = Layout {
-    version: [3, 1],
-    threads: 304,
-    context: 40,
-    stack_start: 144,
-    stack_max_size: 160,
-    frame: 64,
-    lines: 120,
-    line_count: 136,
-    line_index: 144,
-    is_line_object: true,
-    text: 16,
-    is_length_in_flags: true,
-};
+const fn v3_1(mutex: u64) -> Layout {
+    Layout {
+        version: [3, 1],
+        mutex,
+        threads: 264 + mutex,
+        context: 40,
+        stack_start: 144,
+        stack_max_size: 160,
+        frame: 64,
+        lines: 120,
+        line_count: 136,
+        line_index: 144,
+        is_line_object: true,
+        text: 16,
+        is_length_in_flags: true,
+    }
+}
 
-static V3_3: Layout = Layout {
-    version: [3, 3],
-    threads: 256,
-    context: 48,
-    stack_start: 152,
-    stack_max_size: 168,
-    frame: 56,
-    lines: 112,
-    line_count: 128,
-    line_index: 136,
-    is_line_object: false,
-    text: 24,
-    is_length_in_flags: false,
-};
+const fn v3_3(mutex: u64) -> Layout {
+    Layout {
+        version: [3, 3],
+        mutex,
+        threads: 216 + mutex,
+        context: 48,
+        stack_start: 152,
+        stack_max_size: 168,
+        frame: 56,
+        lines: 112,
+        line_count: 128,
+        line_index: 136,
+        is_line_object: false,
+        text: 24,
+        is_length_in_flags: false,
+    }
+}
+
+/// By version, for the sizes that mutexes have.
+static ALL: [Layout; 4] = [v3_1(40), v3_1(48), v3_3(40), v3_3(48)];
 
 impl Layout {
-    /// That of a version, by the contents of `ruby_api_version`.
-    pub(super) fn read(version: &[u8]) -> Option<&'static Self> {
+    /// That of a version, by the contents of `ruby_api_version`, where mutexes have this size.
+    pub(super) fn read(version: &[u8], mutex: u64) -> Option<&'static Self> {
         let (numbers, _) = version.as_chunks();
         let mut numbers = numbers.iter().map(|&it| u32::from_le_bytes(it));
-        Self::of([numbers.next()?, numbers.next()?])
+        Self::of([numbers.next()?, numbers.next()?], mutex)
     }
 
-    pub(super) fn of(version: [u32; 2]) -> Option<&'static Self> {
-        let all = [&V3_1, &V3_3];
-        all.into_iter().find(|layout| layout.version == version)
+    pub(super) fn of(version: [u32; 2], mutex: u64) -> Option<&'static Self> {
+        let mut all = ALL.iter();
+        all.find(|layout| (layout.version, layout.mutex) == (version, mutex))
     }
 
     /// Whether stripped files of this version have no symbol of the evaluation loop.
     pub(super) fn may_hide_loop(&self) -> bool {
-        self.version != V3_1.version
+        self.version != [3, 1]
     }
 }
 
@@ -149,10 +160,14 @@ mod tests {
 
     #[test]
     fn other_versions_are_unknown() {
-        let read = |minor| Layout::read(&[3, 0, 0, 0, minor, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(read(1), Some(&V3_1));
-        assert_eq!(read(2), None);
-        assert_eq!(read(3), Some(&V3_3));
-        assert_eq!(Layout::read(&[3, 0, 0, 0]), None);
+        let read = |minor, mutex| {
+            let version = [3, 0, 0, 0, minor, 0, 0, 0, 0, 0, 0, 0];
+            Layout::read(&version, mutex).map(|layout| layout.threads)
+        };
+        assert_eq!([read(1, 40), read(3, 40)], [Some(304), Some(256)]);
+        // 64-bit ARM.
+        assert_eq!([read(1, 48), read(3, 48)], [Some(312), Some(264)]);
+        assert_eq!([read(2, 40), read(3, 44)], [None; 2]);
+        assert_eq!(Layout::read(&[3, 0, 0, 0], 40), None);
     }
 }

@@ -34,7 +34,7 @@ impl Library {
             }
             _ => {}
         });
-        let layout = version.and_then(Layout::read);
+        let layout = version.and_then(|version| Layout::read(version, elf.mutex_size()));
         if evaluation.is_empty() {
             // Stripped files of 3.1 have the symbol: such a file has no interpreter.
             version.filter(|_| layout.is_none_or(Layout::may_hide_loop))?;
