@@ -40,7 +40,7 @@ impl Library {
     }
 
     fn of(elf: &Elf<'_>) -> Option<Self> {
-        elf.is_x86_64().then_some(())?;
+        elf.has_known_frames().then_some(())?;
         let mut symbols = Vec::new();
         elf.symbols(|name, range| {
             let name = str::from_utf8(name).ok();

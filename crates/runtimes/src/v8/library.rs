@@ -42,7 +42,7 @@ impl Library {
     }
 
     fn of(elf: &Elf<'_>) -> Option<Self> {
-        elf.is_x86_64().then_some(())?;
+        elf.has_known_frames().then_some(())?;
         let (mut variables, mut interpreter) = (Vec::new(), None);
         let mut builtins: Option<Range<u64>> = None;
         elf.symbols(|name, range| {
