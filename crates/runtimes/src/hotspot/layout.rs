@@ -155,9 +155,12 @@ impl HotspotLayout {
 
     /// The layout from the tables; `None` if they lack something or are implausible.
     pub(super) fn new(tables: &Tables) -> Option<Self> {
-        let sender_sp = tables.constant("frame::interpreter_frame_sender_sp_offset");
-        if sender_sp != Some(Self::SENDER_SP) {
-            return None;
+        match tables.constant("frame::interpreter_frame_sender_sp_offset") {
+            Some(Self::SENDER_SP) => {}
+            Some(_) => return None,
+            // The same on 64-bit ARM, where the tables do not say so. Builds without compilers, whose
+            // frames are others, do not have this.
+            None => _ = tables.field("JavaFrameAnchor::_last_Java_fp")?,
         }
         let offset = |name: &str| tables.field(name).and_then(small);
         let memory = offset("CodeHeap::_memory")?;

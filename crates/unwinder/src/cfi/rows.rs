@@ -104,6 +104,8 @@ fn try_compact(row: &Row, layout: &RegisterLayout) -> Option<CompactRule> {
                     None if is_return_address => {}
                     // Argument registers and vector registers: callers do not need them.
                     None if register.0 >= 17 && layout.return_slot.is_some() => {}
+                    // With a link register, also of code that binds functions at their first call.
+                    None if register.0 < 19 && layout.has_link_register() => {}
                     None if register.0 > 32 => {}
                     None => return None,
                 }

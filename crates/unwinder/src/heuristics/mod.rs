@@ -53,6 +53,7 @@ pub(crate) fn guess(
             if let Some(caller) = follow_frame_pointer(step, FRAME) {
                 return caller;
             }
+            unreadable = step.stack.failure();
         }
         // The stack is not the one that it was called on.
         Rule::CallFromGo if step.frame.interrupted => return Err(StackEnd::CalledFromGo),

@@ -301,6 +301,7 @@ fn follow(code: Code<'_>, target: u64) -> Option<Rule> {
                 None if state.has_restored_record(link) => return Some(Rule::FrameRecord),
                 None => true,
             },
+            Kind::IndirectJump(_) if state.has_restored_record(LR) => return Some(Rule::FrameRecord),
             // Other registers may be those of a jump table, in the middle of a function.
             Kind::IndirectJump(register) if LINKAGE.contains(&register) => match state.rule(LR) {
                 Some(rule) => return Some(Rule::Guess(rule)),
@@ -464,6 +465,10 @@ mod tests {
         check(&code, 3, Rule::Guess(rule((FP, 96), Some(-11), &saved)));
         // V8 also removes a number of arguments: mov sp, x29; ldp; add sp, sp, x1; ret
         let code = [BL, mov_sp_fp, 0xa8c1_7bfd, 0x8b21_63ff, RET];
+        check(&code, 0, Rule::FrameRecord);
+        // Its interpreter goes on with the next instruction: ldp x29, x30, [x29]; add sp, sp, #128;
+        // br x17
+        let code = [BL, 0xa940_7bbd, 0x9102_03ff, 0xd61f_0220];
         check(&code, 0, Rule::FrameRecord);
     }
 
