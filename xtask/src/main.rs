@@ -13,6 +13,7 @@ mod dist;
 mod docs;
 mod fleet_trial;
 mod fuzz;
+mod kernels;
 mod process;
 mod release;
 mod steps;
@@ -42,6 +43,8 @@ enum Chore {
     Storm(storm::Options),
     /// Bundles the page of `prof report --html` (npm).
     Web(web::Options),
+    /// Boots other kernels and 64-bit ARM in qemu, and tries prof there.
+    Kernels(kernels::Options),
     /// Runs the commands of docs/guide, and writes their output below them.
     Docs(docs::Options),
     /// Counts the false alarms of `prof ci`, and how often it finds a planted slowdown.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Chore::Bench(options) => bench::run(&options),
         Chore::Storm(options) => storm::run(&options),
         Chore::Web(options) => web::run(&options),
+        Chore::Kernels(options) => kernels::run(&options),
         Chore::Docs(options) => docs::run(&options),
         Chore::CiTrial(options) => ci_trial::run(&options),
         Chore::FleetTrial(options) => fleet_trial::run(&options),

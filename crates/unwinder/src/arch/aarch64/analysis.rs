@@ -301,7 +301,9 @@ fn follow(code: Code<'_>, target: u64) -> Option<Rule> {
                 None if state.has_restored_record(link) => return Some(Rule::FrameRecord),
                 None => true,
             },
-            Kind::IndirectJump(_) if state.has_restored_record(LR) => return Some(Rule::FrameRecord),
+            Kind::IndirectJump(_) if state.has_restored_record(LR) => {
+                return Some(Rule::FrameRecord);
+            }
             // Other registers may be those of a jump table, in the middle of a function.
             Kind::IndirectJump(register) if LINKAGE.contains(&register) => match state.rule(LR) {
                 Some(rule) => return Some(Rule::Guess(rule)),
