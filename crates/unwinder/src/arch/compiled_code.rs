@@ -5,8 +5,10 @@ use std::ops::Range;
 use super::{Architecture, Code, aarch64, x86_64};
 use crate::rule::CompactRule;
 
-/// The registers of HotSpot's interpreter, by their DWARF numbers.
-pub(crate) struct InterpreterRegisters {
+/// The frames of HotSpot's interpreter. Registers are DWARF's numbers.
+pub(crate) struct InterpreterFrames {
+    /// How far below the frame pointer the address of the bytecode that runs is saved.
+    pub(crate) saved_bytecode: u64,
     /// The address of the bytecode that runs.
     pub(crate) bytecode: u8,
     /// In calls, the caller's stack pointer: in one of these, by version.
@@ -16,16 +18,19 @@ pub(crate) struct InterpreterRegisters {
 }
 
 impl Architecture {
-    pub(crate) fn interpreter_registers(self) -> InterpreterRegisters {
+    pub(crate) fn interpreter_frames(self) -> InterpreterFrames {
         match self {
             // r13 and rax.
-            Self::X86_64 => InterpreterRegisters {
+            Self::X86_64 => InterpreterFrames {
+                saved_bytecode: 64,
                 bytecode: 13,
                 senders: &[13],
                 return_address: 0,
             },
-            // From JDK 21 on, x19 has the caller's stack pointer.
-            Self::Aarch64 => InterpreterRegisters {
+            // A word of padding is above the bytecode. From JDK 21 on, x19 has the caller's stack
+            // pointer.
+            Self::Aarch64 => InterpreterFrames {
+                saved_bytecode: 72,
                 bytecode: 22,
                 senders: &[13, 19],
                 return_address: 30,

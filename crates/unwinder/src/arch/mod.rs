@@ -235,7 +235,7 @@ impl Architecture {
     pub(crate) fn starts_goroutine(self, before: &[u8], after: &[u8]) -> bool {
         match self {
             Self::X86_64 => x86_64::starts_goroutine(before, after),
-            Self::Aarch64 => aarch64::is_goexit(before, after),
+            Self::Aarch64 => aarch64::starts_goroutine(before, after),
         }
     }
 

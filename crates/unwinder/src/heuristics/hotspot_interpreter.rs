@@ -1,4 +1,5 @@
-//! Steps from HotSpot's interpreter, by its frames (64-bit ARM has x29, x22 and sp instead).
+//! Steps from HotSpot's interpreter, by its frames (64-bit ARM has x29, x22 and sp instead, and the
+//! bytecode pointer at x29 - 72).
 //!
 //! ```text
 //!   │ return address                      rbp + 8
@@ -19,7 +20,6 @@ use crate::step::Step;
 const SENDER_SP: u64 = 8;
 const LAST_SP: u64 = 16;
 const METHOD: u64 = 24;
-const BYTECODE: u64 = 64;
 /// The distance of the return address above it.
 const RETURN: u64 = 8;
 
@@ -67,13 +67,13 @@ fn interpreted_method(step: &mut Step<'_, '_>, pointer: u64) -> Result<Option<u6
         true => bytecode == bytecodes.start,
         false => bytecodes.contains(&bytecode),
     };
-    let register = step.code.architecture().interpreter_registers().bytecode;
-    let bytecode = step.frame.registers.get(register);
+    let layout = step.code.architecture().interpreter_frames();
+    let bytecode = step.frame.registers.get(layout.bytecode);
     let in_register = step.frame.interrupted && bytecode.is_some_and(is_in);
-    if in_register || !is_there(BYTECODE) {
+    if in_register || !is_there(layout.saved_bytecode) {
         return Ok(in_register.then_some(method));
     }
-    let saved = step.read(pointer.wrapping_sub(BYTECODE))?;
+    let saved = step.read(pointer.wrapping_sub(layout.saved_bytecode))?;
     if !step.frame.interrupted {
         let is_native = bytecodes.is_empty() && saved == 0;
         return Ok((is_native || is_in(saved)).then_some(method));
@@ -111,7 +111,7 @@ pub(super) fn enter_interpreter(step: &mut Step<'_, '_>) -> Result<Registers, St
     if !step.frame.interrupted {
         return Err(StackEnd::JitFrame);
     }
-    let senders = step.code.architecture().interpreter_registers().senders;
+    let senders = step.code.architecture().interpreter_frames().senders;
     let mut found = senders.iter().map(|&sender| enter_from(step, sender));
     found.find(Result::is_ok).unwrap_or(Err(StackEnd::JitFrame))
 }
@@ -122,11 +122,7 @@ fn enter_from(step: &mut Step<'_, '_>, sender: u8) -> Result<Registers, StackEnd
     let top = frame.stack_pointer();
     let register = |number| frame.registers.get(number).ok_or(StackEnd::JitFrame);
     let (stack_pointer, pointer) = (register(sender)?, register(layout.frame_pointer)?);
-    let by_register = step
-        .code
-        .architecture()
-        .interpreter_registers()
-        .return_address;
+    let by_register = step.code.architecture().interpreter_frames().return_address;
     let by_register = register(by_register)?;
     let (first, second) = (step.read(top)?, step.read(top.wrapping_add(8))?);
     // The return address is on the stack; in rax while stack space for variables is allocated; then

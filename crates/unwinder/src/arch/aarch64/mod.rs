@@ -71,12 +71,22 @@ fn follows_call(before: &[u8]) -> bool {
 }
 
 /// Go's `runtime.goexit`: `mov x0, x0; bl runtime.goexit1`; the return address is after the first.
-pub(super) fn is_goexit(before: &[u8], after: &[u8]) -> bool {
+fn is_goexit(before: &[u8], after: &[u8]) -> bool {
     const MOV: u32 = 0xaa00_03e0;
     last_word(before) == Some(MOV)
         && words(after)
             .next()
             .is_some_and(|word| word >> 26 == 0b10_0101)
+}
+
+/// Whether these bytes are where Go's goroutines or their scheduler start: goexit, or mcall, `ldr x4,
+/// [x26]; blr x4` on the scheduler's stack, which is never returned to.
+pub(super) fn starts_goroutine(before: &[u8], after: &[u8]) -> bool {
+    const MCALL: [u32; 2] = [0xf940_0344, 0xd63f_0080];
+    let is_jump = |word: u32| word >> 26 == 0b00_0101;
+    let end = before.len().checked_sub(8).and_then(|at| before.get(at..));
+    let is_mcall = end.is_some_and(|end| words(end).eq(MCALL));
+    is_goexit(before, after) || is_mcall && words(after).next().is_some_and(is_jump)
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
