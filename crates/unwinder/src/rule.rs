@@ -20,8 +20,8 @@ pub(crate) enum Rule {
     /// There is no CFI; this follows from an analysis of the code. Accepted only if the return
     /// address that it yields follows a call.
     Guess(CompactRule),
-    /// There is no CFI; the code shows that a frame record is where the frame pointer points to, but
-    /// not where its frame ends.
+    /// There is no CFI; the code shows that a frame record is where the frame pointer points to,
+    /// but not where its frame ends.
     FrameRecord,
     /// There is no CFI, but the code is a signal handler's return trampoline.
     SignalReturn,

@@ -1,4 +1,4 @@
-//! Compares stacks with the chains of calls that the programs in tests/kernels/programs really have.
+//! Compares stacks with the chains of calls that the programs in tests/kernels really have.
 
 /// How many stacks that count as whole are right, by their weights.
 #[derive(Debug, Default, PartialEq, Eq)]

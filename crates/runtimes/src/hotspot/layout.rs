@@ -158,8 +158,8 @@ impl HotspotLayout {
         match tables.constant("frame::interpreter_frame_sender_sp_offset") {
             Some(Self::SENDER_SP) => {}
             Some(_) => return None,
-            // The same on 64-bit ARM, where the tables do not say so. Builds without compilers, whose
-            // frames are others, do not have this.
+            // The same on 64-bit ARM, where the tables do not say so. Builds without compilers,
+            // whose frames are others, do not have this.
             None => _ = tables.field("JavaFrameAnchor::_last_Java_fp")?,
         }
         let offset = |name: &str| tables.field(name).and_then(small);

@@ -26,8 +26,8 @@ impl Interpreter {
     /// The size of a mutex on x86-64.
     const MUTEX: u64 = 40;
 
-    /// That of a process on x86-64, by the address of `ruby_current_vm_ptr`, if this version is known: its
-    /// major and its minor number.
+    /// That of a process on x86-64, by the address of `ruby_current_vm_ptr`, if this version is
+    /// known: its major and its minor number.
     pub fn new(vm: u64, version: [u32; 2]) -> Option<Self> {
         Some(Self::with_layout(vm, Layout::of(version, Self::MUTEX)?))
     }

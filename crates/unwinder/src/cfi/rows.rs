@@ -124,8 +124,8 @@ fn try_compact(row: &Row, layout: &RegisterLayout) -> Option<CompactRule> {
 }
 
 /// The rule with the CFA above the return address. glibc before 2.37 says of its code that looks up
-/// functions at their first call (`_dl_runtime_resolve`) that the stack pointer is the caller's; but
-/// the procedure linkage table has stored two words, one of them the return address.
+/// functions at their first call (`_dl_runtime_resolve`) that the stack pointer is the caller's;
+/// but the procedure linkage table has stored two words, one of them the return address.
 fn above_return_address(rule: CompactRule, above: i16) -> Option<CompactRule> {
     let raised = above.checked_add(1)?;
     let mut moved = CompactRule {

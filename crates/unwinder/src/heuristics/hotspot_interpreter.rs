@@ -95,8 +95,8 @@ fn stored_stack_pointer(step: &mut Step<'_, '_>, pointer: u64) -> Result<u64, St
     })
 }
 
-/// Whether what an interpreted method has stored for a call is its stack pointer. On 64-bit ARM it is
-/// the end of its values, below which there is room.
+/// Whether what an interpreted method has stored for a call is its stack pointer. On 64-bit ARM it
+/// is the end of its values, below which there is room.
 fn is_end_of_stack(step: &Step<'_, '_>, stored: u64, stack_pointer: u64) -> bool {
     const ROOM: u64 = 64 << 10;
     match step.frame.layout.has_link_register() {

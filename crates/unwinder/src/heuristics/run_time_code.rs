@@ -1,6 +1,6 @@
-//! Steps from run-time code that no runtime describes, by an analysis of its code in the live target:
-//! where calls leave the return address in a register, a frame pointer that leads somewhere proves
-//! nothing.
+//! Steps from run-time code that no runtime describes, by an analysis of its code in the live
+//! target: where calls leave the return address in a register, a frame pointer that leads somewhere
+//! proves nothing.
 
 use prof_model::StackEnd;
 

@@ -79,8 +79,8 @@ fn is_goexit(before: &[u8], after: &[u8]) -> bool {
             .is_some_and(|word| word >> 26 == 0b10_0101)
 }
 
-/// Whether these bytes are where Go's goroutines or their scheduler start: goexit, or mcall, `ldr x4,
-/// [x26]; blr x4` on the scheduler's stack, which is never returned to.
+/// Whether these bytes are where Go's goroutines or their scheduler start: goexit, or mcall, `ldr
+/// x4, [x26]; blr x4` on the scheduler's stack, which is never returned to.
 pub(super) fn starts_goroutine(before: &[u8], after: &[u8]) -> bool {
     const MCALL: [u32; 2] = [0xf940_0344, 0xd63f_0080];
     let is_jump = |word: u32| word >> 26 == 0b00_0101;

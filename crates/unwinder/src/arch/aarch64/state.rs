@@ -144,7 +144,8 @@ impl State {
     }
 
     /// Whether the caller's frame pointer and the return address are restored from where the frame
-    /// pointer pointed at the start, if this is where the function returns to the address in `link`.
+    /// pointer pointed at the start, if this is where the function returns to the address in
+    /// `link`.
     pub(super) fn has_restored_record(&self, link: u8) -> bool {
         (self.get(FP), self.get(link)) == (Value::Slot(FP, 0), Value::Slot(FP, 8))
     }
