@@ -20,6 +20,8 @@ use crate::step::Step;
 const SENDER_SP: u64 = 8;
 const LAST_SP: u64 = 16;
 const METHOD: u64 = 24;
+/// The most room below the values of an interpreted method, where there is any.
+const ROOM: u64 = 64 << 10;
 /// The distance of the return address above it.
 const RETURN: u64 = 8;
 
@@ -98,7 +100,6 @@ fn stored_stack_pointer(step: &mut Step<'_, '_>, pointer: u64) -> Result<u64, St
 /// Whether what an interpreted method has stored for a call is its stack pointer. On 64-bit ARM it
 /// is the end of its values, below which there is room.
 fn is_end_of_stack(step: &Step<'_, '_>, stored: u64, stack_pointer: u64) -> bool {
-    const ROOM: u64 = 64 << 10;
     match step.frame.layout.has_link_register() {
         true => stored.wrapping_sub(stack_pointer) < ROOM,
         false => stored == stack_pointer,
@@ -182,9 +183,13 @@ fn sender_registers(
     inner: u64,
     sender: &Sender,
 ) -> Result<Registers, StackEnd> {
-    let stack_pointer = sender.stack_pointer;
-    let distance = stack_pointer.wrapping_sub(inner);
     let layout = step.frame.layout;
+    let mut stack_pointer = sender.stack_pointer;
+    if layout.has_link_register() && inner.wrapping_sub(stack_pointer) < ROOM {
+        // The frame begins in the room of an interpreted caller, which the frame pointer leads to.
+        stack_pointer = inner;
+    }
+    let distance = stack_pointer.wrapping_sub(inner);
     // A call with a link register does not move it.
     let least = u64::from(!layout.has_link_register());
     if !stack_pointer.is_multiple_of(8) || distance > FRAME || distance < least {

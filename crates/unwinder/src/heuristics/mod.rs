@@ -53,7 +53,11 @@ pub(crate) fn guess(
             if let Some(caller) = follow_frame_pointer(step, FRAME) {
                 return caller;
             }
-            unreadable = step.stack.failure();
+            // The code says that there is one.
+            let stale = step.from_live.then_some(StackEnd::Stale);
+            if let Some(end) = step.stack.failure().or(stale) {
+                return Err(end);
+            }
         }
         // The stack is not the one that it was called on.
         Rule::CallFromGo if step.frame.interrupted => return Err(StackEnd::CalledFromGo),
