@@ -76,7 +76,7 @@ fn chains(trial: &str) -> Vec<Vec<String>> {
         "python" => vec![words("main level1 level2 level3 level4 level5 leaf")],
         "ruby" | "php" => vec![words("level1 level2 level3 leaf")],
         "off-cpu" | "wall" | "plain-wall" => vec![words("main waiting napping")],
-        "alloc" | "uprobe" => vec![words("main allocating malloc")],
+        "alloc" | "uprobe" => vec![words("main allocating")],
         // Compilers inline functions of others.
         _ => Vec::new(),
     }

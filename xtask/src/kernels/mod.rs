@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use crate::{process, workspace};
@@ -15,8 +15,8 @@ use chains::Judgement;
 
 #[derive(Args)]
 pub(crate) struct Options {
-    /// The kernels to boot, such as `arm64-6.12`; all, if there are none. Only with all, the page
-    /// with the results is written.
+    /// The kernels to boot, such as `arm64-6.12`; all, if there are none. The page has the results
+    /// of others, too, as far as they are in target/kernels.
     kernels: Vec<String>,
     /// Takes prof and the recorded programs as they were built the last time.
     #[arg(long)]
@@ -54,13 +54,14 @@ struct Kernel {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let all = || {
-        let names = |(arch, _): &(&str, &str)| VERSIONS.map(|version| format!("{arch}-{version}"));
-        PROCESSORS.iter().flat_map(names).collect()
-    };
-    let names: Vec<String> = match options.kernels.is_empty() {
-        true => all(),
-        false => options.kernels.clone(),
+    let all = PROCESSORS.iter().flat_map(|(arch, _)| {
+        let name = move |version| format!("{arch}-{version}");
+        VERSIONS.into_iter().map(name)
+    });
+    let all: Vec<String> = all.collect();
+    let names = match options.kernels.is_empty() {
+        true => &all,
+        false => &options.kernels,
     };
     let lab = Lab::new()?;
     for (arch, target) in PROCESSORS {
@@ -68,15 +69,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             lab.build(arch, target)?;
         }
     }
-    let mut kernels = Vec::new();
     for name in names {
         println!("== {name}");
-        kernels.push(lab.boot(name)?);
+        lab.boot(name)?;
     }
+    let known = all.into_iter().filter(|name| lab.results(name).exists());
+    let kernels: Vec<Kernel> = known.map(|name| lab.read(name)).collect::<Result<_>>()?;
     let page = page::page(&kernels);
-    if options.kernels.is_empty() {
-        fs::write(workspace::root().join("docs/results/kernels.md"), &page)?;
-    }
+    fs::write(workspace::root().join("docs/results/kernels.md"), &page)?;
     println!("{page}");
     let wrong = kernels.iter().flat_map(|kernel| {
         let wrong = kernel.trials.iter().filter(|trial| trial.stacks.wrong > 0);
@@ -132,19 +132,34 @@ impl Lab {
         process::run(self.script("programs.sh").arg(arch).arg(prof))
     }
 
+    /// What a kernel's trials have printed.
+    fn results(&self, name: &str) -> PathBuf {
+        self.folder.join("out").join(name).join("results")
+    }
+
     /// Boots a kernel and tries everything.
-    fn boot(&self, name: String) -> Result<Kernel> {
-        let results = self.folder.join("out").join(&name);
+    fn boot(&self, name: &str) -> Result<()> {
+        let results = self.results(name);
         if results.exists() {
-            fs::remove_dir_all(&results)?;
+            fs::remove_file(&results)?;
         }
         let mut boot = self.script("run.sh");
         // Debian's 6.12 fails under several threads of emulation.
         boot.env("TCG", "single").env("LIMIT", LIMIT);
-        process::run(boot.args([&name, "suite"]))?;
-        let lines = fs::read_to_string(results.join("results"))
-            .with_context(|| format!("{name} has not booted, or took longer than {LIMIT} s"))?;
-        let trials = lines.lines().filter_map(|line| trial(line, &results));
+        process::run(boot.args([name, "suite"]))?;
+        ensure!(
+            results.exists(),
+            "{name} has not booted, or took longer than {LIMIT} s"
+        );
+        Ok(())
+    }
+
+    /// The results of a kernel.
+    fn read(&self, name: String) -> Result<Kernel> {
+        let results = self.results(&name);
+        let lines = fs::read_to_string(&results)?;
+        let folder = results.parent().unwrap_or(&results);
+        let trials = lines.lines().filter_map(|line| trial(line, folder));
         let release = self.folder.join("kernels").join(&name).join("release");
         Ok(Kernel {
             release: fs::read_to_string(release)?.trim().to_owned(),
