@@ -1,8 +1,10 @@
 //! Steps by the changes to the stack that the code before an address makes.
 
+use prof_model::StackEnd;
+
+use super::{is_outermost, stays_near};
 use crate::cache::code_facts::Candidates;
 use crate::frame::Caller;
-use crate::heuristics::stays_near;
 use crate::module::code_mapping::CodeMapping;
 use crate::rule::CompactRule;
 use crate::step::Step;
@@ -10,19 +12,23 @@ use crate::step::apply::apply;
 use crate::step::call_edges::check_call;
 use crate::step::check::validate;
 
-/// A step by what the function has done so far, for code that never returns; and its rule.
+/// A step by what the function has done so far, for code that never returns; and its rule. An error
+/// is the end of the stack.
 pub(super) fn guess_by_code_before(
     step: &mut Step<'_, '_>,
     place: &CodeMapping,
-) -> Option<(Caller, CompactRule)> {
+) -> Option<Result<(Caller, CompactRule), StackEnd>> {
     let candidates = candidates(step, place);
     candidates.rules().iter().find_map(|rule| {
         if !stays_near(step, rule) {
             return None;
         }
         let registers = apply(step, rule).ok()?;
+        if is_outermost(step, &registers) {
+            return Some(Err(StackEnd::Root));
+        }
         let caller = validate(step, registers)?;
-        Some((caller, *rule))
+        Some(Ok((caller, *rule)))
     })
 }
 

@@ -81,7 +81,8 @@ pub(crate) fn guess(
     if let Some(caller) = leave_run_time_code(step, place) {
         return caller;
     }
-    if let Some((caller, rule)) = guess_by_code_before(step, place) {
+    if let Some(found) = guess_by_code_before(step, place) {
+        let (caller, rule) = found?;
         remember_guess(step.code, step.frame, place, &rule);
         return Ok(caller);
     }

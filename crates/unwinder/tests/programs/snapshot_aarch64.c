@@ -10,16 +10,22 @@ __asm__(".text\n"
         ".globl _start\n"
         ".type _start, %function\n"
         "_start:\n"
+#ifndef LIKE_MUSL
         ".cfi_startproc\n"
         ".cfi_undefined x30\n"
+#endif
         "mov x29, #0\n"
         "mov x30, #0\n"
         "adrp x9, stack_top\n"
         "mov x10, sp\n"
         "str x10, [x9, #:lo12:stack_top]\n"
+#ifdef LIKE_MUSL
+        "b program\n"
+#else
         "bl program\n"
         "brk #0\n"
         ".cfi_endproc\n"
+#endif
         ".size _start, . - _start\n"
         ".globl snapshot\n"
         ".type snapshot, %function\n"

@@ -8,6 +8,7 @@
 //! - fp: `-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -DNO_CFI`
 //! - debug: `-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g`
 //! - bare: `-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -DNO_CFI`
+//! - musl: the options of fp and `-DLIKE_MUSL`
 //! - mixed: two objects, one with the options of fp and `-DMIDDLE_ALONE`, the other with
 //!   `-fasynchronous-unwind-tables -DWITHOUT_MIDDLE`
 //!
@@ -70,6 +71,11 @@ fn load(program: &Path) -> Samples {
 }
 
 fn check(name: &str) {
+    check_from(name, &["program", "_start"]);
+}
+
+/// `outermost`: the functions that have called the others.
+fn check_from(name: &str, outermost: &[&str]) {
     let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data"));
     let program = directory.join(name);
     let samples = load(&program);
@@ -99,7 +105,7 @@ fn check(name: &str) {
         .collect();
     let mut expected = vec!["snapshot", "inner", "middle"];
     expected.extend(["descend"; 21]);
-    expected.extend(["program", "_start"]);
+    expected.extend(outermost);
     assert_eq!((names, unwound.end), (expected, StackEnd::Root), "{name}");
 }
 
@@ -122,6 +128,12 @@ fn frame_pointers_without_cfi() {
 #[test]
 fn neither_frame_pointers_nor_cfi() {
     check("aarch64-bare");
+}
+
+/// musl's start code leaves a frame record of zeros, and its callee does not return.
+#[test]
+fn start_without_cfi() {
+    check_from("aarch64-musl", &["program"]);
 }
 
 /// Frame records are at the bottom of frames: they do not say where the callers' frames begin, to
