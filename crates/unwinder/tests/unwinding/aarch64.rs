@@ -10,7 +10,7 @@
 //! - bare: `-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -DNO_CFI`
 //! - musl: the options of fp and `-DLIKE_MUSL`
 //! - mixed: two objects, one with the options of fp and `-DMIDDLE_ALONE`, the other with
-//!   `-fasynchronous-unwind-tables -DWITHOUT_MIDDLE`
+//!   those of cfi and `-DWITHOUT_MIDDLE`
 //!
 //! and the `.snapshot` files are their output under `qemu-aarch64 -cpu max`.
 
