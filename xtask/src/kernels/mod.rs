@@ -21,6 +21,9 @@ pub(crate) struct Options {
     /// Takes prof and the recorded programs as they were built the last time.
     #[arg(long)]
     no_build: bool,
+    /// Only writes the page, of the results that are there.
+    #[arg(long, conflicts_with_all = ["kernels", "no_build"])]
+    page: bool,
 }
 
 /// Names of kernels begin with Debian's name of the processor; its target.
@@ -65,11 +68,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     };
     let lab = Lab::new()?;
     for (arch, target) in PROCESSORS {
-        if !options.no_build && names.iter().any(|name| name.starts_with(arch)) {
+        if !(options.no_build || options.page) && names.iter().any(|name| name.starts_with(arch)) {
             lab.build(arch, target)?;
         }
     }
-    for name in names {
+    for name in names.iter().filter(|_| !options.page) {
         println!("== {name}");
         lab.boot(name)?;
     }
