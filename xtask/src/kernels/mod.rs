@@ -82,7 +82,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     fs::write(workspace::root().join("docs/results/kernels.md"), &page)?;
     println!("{page}");
     let wrong = kernels.iter().flat_map(|kernel| {
-        let wrong = kernel.trials.iter().filter(|trial| trial.stacks.wrong > 0);
+        // Names of interpreted functions are read after the sample: some are of a later moment.
+        let is_native = |trial: &&Trial| !["python", "ruby", "php"].contains(&&*trial.name);
+        let trials = kernel.trials.iter().filter(is_native);
+        let wrong = trials.filter(|trial| trial.stacks.wrong > 0);
         wrong.map(|trial| format!("{} {}: {}", kernel.name, trial.name, trial.stacks.example))
     });
     let wrong: Vec<String> = wrong.collect();
