@@ -31,6 +31,7 @@ mod hostile_programs;
 mod inlined_functions;
 mod javascript;
 mod main_thread_ended;
+mod moved_text;
 mod no_permission;
 mod odd_surroundings;
 mod page;

@@ -4,6 +4,7 @@
 //! say, in time order, and answers which [`Mapping`] an address of a process lies in.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::address::{AbsoluteAddress, FileOffset};
@@ -30,6 +31,11 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// The addresses that it covers.
+    pub fn addresses(&self) -> Range<u64> {
+        self.start.0..self.end.0
+    }
+
     /// The position in the file of the byte that is mapped at `address`.
     pub fn file_offset_of(&self, address: AbsoluteAddress) -> FileOffset {
         FileOffset(

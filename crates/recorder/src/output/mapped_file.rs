@@ -2,24 +2,25 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use prof_filemap::Rights;
 use prof_filemap::foreign::{self, Links};
-use prof_model::{Mapping, Module, Pid};
+use prof_model::{Module, Pid};
 use prof_procfs::{Task, without_deleted};
 
 use crate::output::synthesize::build_id_of;
 
-/// Opens the file that process `pid` has mapped, in one of these ways: by its path as the process
-/// sees it, by the mapping itself (which takes privileges, and works for deleted files and memfds),
-/// as the program that the process runs, or by its path as we see it. Another file is not accepted.
-/// Paths are followed with the rights of the process's user.
-pub(crate) fn open_mapped(pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
+/// Opens the file that process `pid` has mapped at these addresses, in one of these ways: by its
+/// path as the process sees it, by the mapping itself (which takes privileges, and works for deleted
+/// files and memfds), as the program that the process runs, or by its path as we see it. Another
+/// file is not accepted. Paths are followed with the rights of the process's user.
+pub(crate) fn open_mapped(pid: Pid, module: &Module, addresses: &Range<u64>) -> io::Result<File> {
     let process = Task::of(pid);
     let path = without_deleted(&module.path);
-    let mapped = process.mapped_file(&(mapping.start.0..mapping.end.0));
+    let mapped = process.mapped_file(addresses);
     let exe = process.exe();
     let is_exe = || fs::read_link(&exe).is_ok_and(|exe| without_deleted(&exe) == path);
     let ways: [&dyn Fn() -> io::Result<File>; 4] = [

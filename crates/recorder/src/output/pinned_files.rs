@@ -157,7 +157,7 @@ impl FilePinner {
         };
         let module = &modules[mapping.module];
         let wanted = module.kind == ModuleKind::File && self.open < Self::MOST;
-        let opened = wanted.then(|| open_mapped(pid, module, mapping).ok());
+        let opened = wanted.then(|| open_mapped(pid, module, &mapping.addresses()).ok());
         *slot = match opened.flatten() {
             Some(file) => {
                 self.open += 1;

@@ -11,7 +11,7 @@ use std::path::Path;
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef, elf};
 use prof_filemap::foreign;
-use prof_model::{BuildId, FileIdentity, Pid, Tid};
+use prof_model::{BuildId, FileIdentity, Module, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 use prof_procfs::{MapsEntry, Task, kernel};
 
@@ -97,6 +97,30 @@ pub(crate) fn mappings(
 /// The COMM record of a command that has not called `exec` yet.
 pub(crate) fn held_command(pid: Pid) -> Record<'static> {
     name(pid, pid, b"prof-exec")
+}
+
+/// The record of code of a file, from this offset on, that was mapped before sampling.
+pub(crate) fn code_of<'a>(
+    pid: Pid,
+    module: &'a Module,
+    addresses: &Range<u64>,
+    file_offset: u64,
+) -> Mmap<'a> {
+    Mmap {
+        stamp: Stamp::default(),
+        mode: CpuMode::User,
+        pid,
+        tid: pid,
+        address: addresses.start,
+        length: addresses.end.saturating_sub(addresses.start),
+        file_offset,
+        executable: true,
+        protection: None,
+        flags: None,
+        build_id: module.build_id,
+        identity: module.identity,
+        path: module.path.as_os_str(),
+    }
 }
 
 /// The record that the kernel writes for this mapping.

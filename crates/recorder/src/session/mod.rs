@@ -15,6 +15,7 @@ mod encoder;
 pub(crate) mod finish;
 mod frame_limit;
 mod losses;
+mod moved_code;
 mod output;
 mod samples;
 mod state;
@@ -50,6 +51,7 @@ use crate::session::read_budget::ReadBudget;
 use crate::session::unwind::ChainBuilder;
 use crate::source::hotplug::Hotplug;
 use encoder::SampleEncoder;
+use moved_code::MovedCode;
 use output::SessionOutput;
 use statistics::Statistics;
 use waits::SessionWaits;
@@ -60,9 +62,10 @@ pub(crate) struct Session {
     output: SessionOutput,
     chain_builder: Box<ChainBuilder>,
     interpreted: InterpretedFrames,
-    /// The records of [`SyntheticCode`](prof_runtimes::SyntheticCode) that are still to be
-    /// written.
-    synthetic_maps: Vec<u8>,
+    moved_code: MovedCode,
+    /// The records of [`SyntheticCode`](prof_runtimes::SyntheticCode) and of code that has moved
+    /// that are still to be written.
+    found_maps: Vec<u8>,
     mappings: KnownMappings,
     trackers: Trackers,
     file_pinner: FilePinner,
@@ -120,7 +123,8 @@ impl Session {
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
             interpreted: InterpretedFrames::new(live, budget.clone(), reading.clone()),
-            synthetic_maps: Vec::new(),
+            moved_code: MovedCode::default(),
+            found_maps: Vec::new(),
             mappings: KnownMappings::default(),
             trackers,
             file_pinner: FilePinner::default(),
@@ -318,6 +322,7 @@ impl Session {
                     self.file_pinner.forget(task.pid);
                     self.interpreted.forget(task.pid);
                     self.chain_builder.forget(task.pid);
+                    self.moved_code.forget(task.pid);
                     self.reading.forget(task.pid);
                     if self.budget.forget(task.pid) {
                         self.lacks_names(task.pid);

@@ -82,7 +82,7 @@ impl<L, R> RuntimeFinder<L, R> {
             let name = module.path.file_name()?.to_str()?;
             (mapping.executable && (self.kind.is_named)(name)).then_some(())?;
             let library = self.libraries.entry(mapping.module).or_insert_with(|| {
-                let file = open_mapped(target.pid, module, mapping).ok()?;
+                let file = open_mapped(target.pid, module, &mapping.addresses()).ok()?;
                 let begun = Instant::now();
                 let most = self.reading.most(target.pid, begun);
                 let read = (self.kind.read)(file, name, most);

@@ -2,7 +2,7 @@
 
 use prof_events::Weight;
 use prof_model::{AbsoluteAddress, AmbiguousThread, Mapping, MissingFrames, StackEnd, StackNote};
-use prof_perfdata::{Mmap, Record, Sample, WriteError, encode};
+use prof_perfdata::{Mmap, Record, Sample, WriteError, context, encode};
 use prof_runtimes::SyntheticCode;
 use prof_unwinder::Target;
 
@@ -12,6 +12,7 @@ use super::{frame_limit, interpreted};
 use crate::offcpu::tracker::WaitSample;
 use crate::queue::batch::BatchEntry;
 use crate::queue::message::{Content, StackCopy};
+use crate::session::unwind::ChainOutcome;
 use crate::stack_outcome::{InterpretedOutcome, StackOutcome};
 
 impl Session {
@@ -97,9 +98,8 @@ impl Session {
         weight: Weight,
         entry: BatchEntry<'_>,
     ) -> Option<StackOutcome> {
-        let chain = &mut self.encoder.chain;
-        let unwound = (self.chain_builder).chain(sample, entry.tail, &self.mappings, chain);
-        if weight.is_of_mappings() && self.mappings.is_internal(sample.pid, chain) {
+        let unwound = self.chain(sample, entry);
+        if weight.is_of_mappings() && self.mappings.is_internal(sample.pid, &self.encoder.chain) {
             return None;
         }
         self.feedback.unwound += 1;
@@ -135,6 +135,39 @@ impl Session {
             interpreted,
             stop,
         })
+    }
+
+    /// Unwinds a sample into the current chain; again if that has shown where code of a file is.
+    fn chain(&mut self, sample: &Sample<'_>, entry: BatchEntry<'_>) -> ChainOutcome {
+        loop {
+            let chain = &mut self.encoder.chain;
+            let unwound = (self.chain_builder).chain(sample, entry.tail, &self.mappings, chain);
+            if !self.map_moved_code(sample) {
+                return unwound;
+            }
+        }
+    }
+
+    /// Maps the code of a file that has moved to the current chain's innermost or outermost
+    /// address. Returns whether that is new.
+    fn map_moved_code(&mut self, sample: &Sample<'_>) -> bool {
+        let chain = &self.encoder.chain;
+        let user = chain.iter().position(|&entry| entry == context::USER);
+        let user = user.and_then(|user| chain.get(user + 1..));
+        let user = user.unwrap_or_default();
+        let ends = [user.first(), user.last()].into_iter().flatten().copied();
+        let Some((target, attr)) = (self.mappings.target(sample.pid)).zip(self.events.first_attr())
+        else {
+            return false;
+        };
+        let Some(moved) = self.moved_code.find(&target, ends) else {
+            return false;
+        };
+        let mmap = moved.record(sample);
+        // The path is that of a mapping.
+        let _ = encode::mmap2(&mut self.found_maps, attr, &mmap);
+        self.mappings.follow(&Record::Mmap(mmap));
+        true
     }
 
     /// Adds interpreted frames to the current chain, and the records that must come before it.
@@ -182,16 +215,16 @@ impl Session {
             ..interpreted::mmap(sample, start, "//anon")
         };
         // The path is short.
-        let _ = encode::mmap2(&mut self.synthetic_maps, attr, &mmap);
+        let _ = encode::mmap2(&mut self.found_maps, attr, &mmap);
         self.mappings.follow(&Record::Mmap(mmap));
     }
 
-    /// Writes the records of interpreted functions, and of `SyntheticCode`, before the first sample
-    /// that has them.
+    /// Writes the records of interpreted functions, of `SyntheticCode` and of code that has moved,
+    /// before the first sample that has them.
     pub(super) fn write_maps(&mut self) -> Result<(), WriteError> {
-        let synthetic = std::mem::take(&mut self.synthetic_maps);
+        let found = std::mem::take(&mut self.found_maps);
         let interpreted = self.interpreted.take_maps().unwrap_or_default();
-        for maps in [interpreted, synthetic] {
+        for maps in [interpreted, found] {
             if !maps.is_empty() {
                 self.output.write(&maps)?;
             }

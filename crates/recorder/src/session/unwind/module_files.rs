@@ -22,7 +22,7 @@ impl LiveFiles {
 
 impl ModuleFiles for LiveFiles {
     fn open(&mut self, pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
-        open_mapped(pid, module, mapping)
+        open_mapped(pid, module, &mapping.addresses())
     }
 
     fn most_bytes(&mut self, pid: Pid) -> u64 {
