@@ -9,7 +9,9 @@ use prof_symbols::SymbolFrame;
 
 use crate::filter::Filter;
 use crate::profile::{Answer, CodePlace, Difference, StackCheck};
-use crate::profile::{Event, Frame, FrameId, Profile, Sample, StackId, Unit};
+use crate::profile::{
+    Event, Frame, FrameId, FunctionKind, NamedFrame, NamedId, Profile, Sample, StackId, Unit,
+};
 use crate::symbolize::SymbolizedProfile;
 
 /// Builds a profile sample by sample.
@@ -95,6 +97,7 @@ impl TestProfile {
         let (frame, names) = match text.split_once(':') {
             Some(("k", name)) => (Frame::Kernel(address), name),
             Some(("jit", name)) => (Frame::Jit { pid: 1, address }, name),
+            Some(("no", language)) => (Frame::Named(self.missing(language)), "?"),
             Some(("left", count)) => (Frame::LeftOut(count.parse().unwrap()), "?"),
             _ if text == "cut" => (Frame::Cut(StackEnd::NoUnwindInfo), "?"),
             _ if text == "open" => (Frame::Cut(StackEnd::FramePointersEnded), "?"),
@@ -112,6 +115,21 @@ impl TestProfile {
             self.names[id.index()] = names.split('+').rev().map(String::from).collect();
         }
         id
+    }
+
+    /// The mark where the functions of an interpreter are missing.
+    fn missing(&mut self, language: &str) -> NamedId {
+        let function = format!("[no {language} frames: not read]");
+        self.profile.named.intern(NamedFrame {
+            module: language.into(),
+            kind: FunctionKind::Missing,
+            functions: vec![SymbolFrame {
+                function: function.into(),
+                file: None,
+                line: None,
+                inlined: false,
+            }],
+        })
     }
 
     /// A thread that lives from one millisecond to another.

@@ -133,24 +133,34 @@ pub(super) fn squares(tree: &CallTree<'_>) -> Vec<Squares> {
     for &(id, parent) in nodes.iter().skip(1).rev() {
         totals[parent.index()] += totals[id.index()];
     }
-    let count = tree.symbolized().functions().len();
-    let mut squares = vec![Squares::default(); count];
-    let root = NodeId::ROOT;
-    visit(
-        tree,
-        root,
-        count,
-        FunctionId::index,
-        |part, kind, id| match part {
-            Part::Own => squares[kind].own += tree.squares(id),
-            Part::Total => squares[kind].total += totals[id.index()],
-        },
-    );
+    let mut squares = vec![Squares::default(); tree.symbolized().functions().len()];
+    visit_functions(tree, |part, function, id| {
+        let of = &mut squares[function.index()];
+        match part {
+            Part::Own => of.own += tree.squares(id),
+            Part::Total => of.total += totals[id.index()],
+        }
+    });
     squares
 }
 
+/// Calls `add` with each node and each function that it counts for.
+pub(super) fn visit_functions(tree: &CallTree<'_>, mut add: impl FnMut(Part, FunctionId, NodeId)) {
+    let functions: Vec<FunctionId> = tree.symbolized().function_ids().collect();
+    let count = functions.len();
+    visit(
+        tree,
+        NodeId::ROOT,
+        count,
+        FunctionId::index,
+        |part, index, id| {
+            add(part, functions[index], id);
+        },
+    );
+}
+
 /// What a node adds to a kind of code.
-enum Part {
+pub(super) enum Part {
     Own,
     Total,
 }

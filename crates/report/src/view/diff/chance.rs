@@ -4,7 +4,7 @@
 //! short ones may owe its share to the long one. Sums of squares tell how many equal samples would
 //! say as much.
 
-use super::{Basis, Key, Row, Side, exact};
+use super::{Basis, Key, Row, Side, exact, gaps};
 
 /// The chances of changes between recordings with these wholes.
 pub(super) struct Chance {
@@ -39,19 +39,34 @@ impl Chance {
 
     pub(super) fn row(&self, (function, module): Key, (before, after): (Side, Side)) -> Row {
         let sides = [before, after];
+        let [own, own_after] = gaps::own_shares(sides, self.wholes);
+        let [total, total_after] = gaps::total_shares(sides, self.wholes);
         Row {
             function,
             module,
             before,
             after,
-            chance: self.of(sides.map(|side| Part {
-                weight: side.own,
-                squares: side.squares,
-            })),
-            total_chance: self.of(sides.map(|side| Part {
-                weight: side.total,
-                squares: side.total_squares,
-            })),
+            chance: self.of([
+                self.part(0, (before.own, before.squares), own),
+                self.part(1, (after.own, after.squares), own_after),
+            ]),
+            total_chance: self.of([
+                self.part(0, (before.total, before.total_squares), total),
+                self.part(1, (after.total, after.total_squares), total_after),
+            ]),
+        }
+    }
+
+    /// A part of one recording with another weight, of samples that weigh as much.
+    fn part(&self, side: usize, (weight, squares): (f64, f64), other: f64) -> Part {
+        let whole = self.wholes[side];
+        let squares = match weight > 0.0 {
+            true => squares / weight * other,
+            false => whole.squares / whole.own * other,
+        };
+        Part {
+            weight: other,
+            squares,
         }
     }
 

@@ -3,6 +3,7 @@
 mod builds;
 mod chance;
 mod exact;
+mod gaps;
 mod growth;
 mod runs;
 mod student;
@@ -19,6 +20,7 @@ use crate::profile::{Event, Unit, Weight};
 use crate::view::flat::{self, Flat, Squares};
 
 use chance::Chance;
+use gaps::Unsure;
 
 /// The share of comparisons in which chance may look like a certain change, whatever the number of
 /// functions that are judged.
@@ -88,11 +90,14 @@ pub struct Side {
     pub squares: f64,
     /// The squared shares of those that `total` adds up.
     pub total_squares: f64,
+    /// What of it is in stacks that are not whole.
+    pub unsure: Unsure,
 }
 
 /// Whether a change can be chance.
 ///
-/// It covers the noise of sampling only; other differences between runs show only in several runs.
+/// It covers the noise of sampling, and what is missing in the stacks of only one recording; other
+/// differences between runs show only in several runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Certainty {
     /// Chance alone would do this in more than 5 of 100 pairs of recordings.
@@ -159,7 +164,8 @@ impl Diff {
                 own: squares,
                 total: squares,
             };
-            Side::of((tree.total(), tree.total()), squares, scale)
+            let (_, unsure) = gaps::unsure(tree);
+            Side::of((tree.total(), tree.total()), squares, unsure, scale)
         };
         let wholes = (all(before, scales.before), all(after, scales.after));
         let chance = Chance::new(wholes.into(), [scales.before, scales.after], basis);
@@ -233,7 +239,7 @@ fn seconds(tree: &CallTree<'_>) -> Result<f64, Error> {
 }
 
 impl Side {
-    fn of((own, total): (Weight, Weight), squares: Squares, scale: f64) -> Self {
+    fn of((own, total): (Weight, Weight), squares: Squares, unsure: Unsure, scale: f64) -> Self {
         Self {
             own: own.value as f64 * scale,
             total: total.value as f64 * scale,
@@ -241,6 +247,7 @@ impl Side {
             total_samples: total.samples,
             squares: squares.own * scale * scale,
             total_squares: squares.total * scale * scale,
+            unsure: unsure.scaled(scale),
         }
     }
 }
@@ -275,19 +282,21 @@ type Key = (Arc<str>, Arc<str>);
 fn by_name(tree: &CallTree<'_>, scale: f64) -> BTreeMap<Key, Side> {
     let flat = Flat::new(tree);
     let squares = flat::squares(tree);
+    let (unsure, _) = gaps::unsure(tree);
     let mut sides: BTreeMap<Key, Side> = BTreeMap::new();
     for row in &flat.rows {
         let function = &tree.symbolized()[row.function];
         let key = (Arc::clone(&function.name), Arc::clone(&function.module));
         let side = sides.entry(key).or_default();
-        let squares = squares[row.function.index()];
-        let more = Side::of((row.own, row.total), squares, scale);
+        let index = row.function.index();
+        let more = Side::of((row.own, row.total), squares[index], unsure[index], scale);
         side.own += more.own;
         side.total += more.total;
         side.samples += more.samples;
         side.total_samples += more.total_samples;
         side.squares += more.squares;
         side.total_squares += more.total_squares;
+        side.unsure += more.unsure;
     }
     sides
 }
