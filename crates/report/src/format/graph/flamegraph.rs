@@ -4,13 +4,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use inferno::flamegraph::color::{BackgroundColor, PaletteMap};
+use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Direction, FuncFrameAttrsMap, Options, TextTruncateDirection};
 use prof_model::{Verdict, printable};
 
 use crate::calltree::{CallTree, Label, Node, NodeId};
-use crate::symbolize::{FunctionKind, SymbolizedProfile};
+use crate::symbolize::SymbolizedProfile;
 
+use super::frame_names::FrameNames;
 use super::page::{self, GraphDirection, Page};
 use super::palette::{CallStyle, Entry, Legend, Palette};
 use crate::format::text::table::{columns, shorten};
@@ -66,17 +67,19 @@ pub fn write(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io
 }
 
 fn draw(tree: &CallTree<'_>, options: &FlameOptions, out: impl Write) -> io::Result<()> {
-    let lines = lines(tree, options);
     let palette = Palette::new(tree.symbolized(), options.palette);
-    let (mut colors, legend) = colors(tree, &palette, options);
+    let names = FrameNames::new(tree, |id| color(tree, &palette, id));
+    let lines = lines(tree, &names, options);
+    let (mut colors, legend) = colors(tree, &palette, &names, options);
     let unit = &tree.event().unit;
     let mut drawing = options.drawing();
     drawing.palette_map = Some(&mut colors);
-    drawing.func_frameattrs = italics(tree)?;
+    drawing.func_frameattrs = italics(tree, &names)?;
     drawing.subtitle = Some(subtitle(tree, options));
     drawing.count_name = unit.name().to_owned();
     let mut svg = Vec::new();
     inferno::flamegraph::from_lines(&mut drawing, lines.iter().map(String::as_str), &mut svg)?;
+    let svg = names.shown(svg);
     let page = Page::parse(&svg, options.direction(), options.width)?;
     page.write_with_legend(&legend, unit, out)
 }
@@ -175,15 +178,25 @@ fn program(command_line: &[String]) -> String {
     }
 }
 
-/// A node's name as inferno gets to know it.
-fn marked(tree: &CallTree<'_>, id: NodeId) -> String {
-    let name = folded::plain(tree.name(id), false);
-    format!("{name}{}", mark(tree, &tree[id]))
+fn color(tree: &CallTree<'_>, palette: &Palette<'_>, id: NodeId) -> Color {
+    let node = &tree[id];
+    match node.label {
+        Label::Function(function) => palette.function(function, style(node)),
+        Label::All | Label::Part(_) => Palette::part(),
+    }
+}
+
+fn style(node: &Node) -> CallStyle {
+    CallStyle {
+        inlined: node.inlined,
+        remote_read: node.is_remote_read(),
+    }
 }
 
 fn colors(
     tree: &CallTree<'_>,
     palette: &Palette<'_>,
+    names: &FrameNames<'_, '_>,
     options: &FlameOptions,
 ) -> (PaletteMap, Vec<Entry>) {
     let mut colors = PaletteMap::default();
@@ -191,29 +204,21 @@ fn colors(
     // inferno's name for the root frame.
     colors.insert("", Palette::part());
     for (id, node) in tree.nodes() {
-        let color = match node.label {
-            Label::Function(function) => {
-                let style = CallStyle {
-                    inlined: node.inlined,
-                    remote_read: node.is_remote_read(),
-                };
-                if is_drawn(tree, id, options) {
-                    legend.add(function, style, node.own.value);
-                }
-                palette.function(function, style)
-            }
-            Label::All | Label::Part(_) => Palette::part(),
-        };
-        colors.insert(marked(tree, id), color);
+        if let Label::Function(function) = node.label
+            && is_drawn(tree, id, options)
+        {
+            legend.add(function, style(node), node.own.value);
+        }
+        colors.insert(names.of(id), color(tree, palette, id));
     }
     (colors, legend.entries())
 }
 
 /// Attributes of the frames that were read from live memory, in inferno's syntax.
-fn italics(tree: &CallTree<'_>) -> io::Result<FuncFrameAttrsMap> {
+fn italics(tree: &CallTree<'_>, names: &FrameNames<'_, '_>) -> io::Result<FuncFrameAttrsMap> {
     let nodes = tree.nodes().filter(|(_, node)| node.is_remote_read());
     let functions = nodes.filter(|(_, node)| matches!(node.label, Label::Function(_)));
-    let names: BTreeSet<String> = functions.map(|(id, _)| marked(tree, id)).collect();
+    let names: BTreeSet<String> = functions.map(|(id, _)| names.of(id)).collect();
     let line = |name| format!("{name}\tg_extra=font-style=\"italic\"\n");
     let lines: String = names.into_iter().map(line).collect();
     FuncFrameAttrsMap::from_reader(lines.as_bytes())
@@ -231,7 +236,7 @@ fn is_drawn(tree: &CallTree<'_>, id: NodeId, options: &FlameOptions) -> bool {
 ///
 /// Names are compared one by one. Whole lines must not be: `f;g` comes after `f2` then, and inferno
 /// draws `f` in two pieces.
-fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
+fn lines(tree: &CallTree<'_>, names: &FrameNames<'_, '_>, options: &FlameOptions) -> Vec<String> {
     let mut lines = Vec::new();
     let mut pending = vec![NodeId::ROOT];
     while let Some(id) = pending.pop() {
@@ -242,28 +247,13 @@ fn lines(tree: &CallTree<'_>, options: &FlameOptions) -> Vec<String> {
         let rest = narrow.iter().map(|&id| tree[id].total.value);
         let weight = tree[id].own.value + rest.sum::<u64>();
         if weight > 0 && id != NodeId::ROOT {
-            lines.push(folded::line(tree, id, weight, mark));
+            lines.push(folded::line(tree, id, weight, |id| names.mark(id)));
         }
-        drawn.sort_by_cached_key(|&id| Reverse(marked(tree, id)));
+        drawn.sort_by_cached_key(|&id| Reverse(names.of(id)));
         pending.extend(drawn);
     }
     lines.reverse();
     lines
-}
-
-/// The suffix that distinguishes functions of one name but different kinds; inferno hides it, and
-/// knows only these.
-fn mark(tree: &CallTree<'_>, node: &Node) -> &'static str {
-    let Label::Function(function) = node.label else {
-        return "";
-    };
-    match tree.symbolized()[function].kind {
-        FunctionKind::Kernel => "_[k]",
-        _ if node.is_remote_read() && !node.inlined => "_[w]",
-        FunctionKind::Jit => "_[j]",
-        _ if node.inlined => "_[i]",
-        _ => "",
-    }
 }
 
 #[cfg(test)]
@@ -320,6 +310,24 @@ mod tests {
         check("prof record -F 99 -- ./bin 7", "./bin 7");
         check("prof record -p 7", "prof record -p 7");
         check("cargo prof --bin b -- 7", "cargo prof --bin b -- 7");
+    }
+
+    #[test]
+    fn functions_of_one_name_have_the_colours_of_their_own_modules() {
+        let symbolized = TestProfile::of(&["bash bash!main 3", "py python!main;libc.so.6!main 5"]);
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let mut svg = Vec::new();
+        let options = FlameOptions {
+            palette: PaletteBy::Module,
+            ..FlameOptions::default()
+        };
+        write(&tree, &options, &mut svg).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        let of_main = svg.split("<title>main (").skip(1);
+        let colors: BTreeSet<&str> = of_main
+            .filter_map(|frame| frame.split("fill=\"").nth(1)?.split('"').next())
+            .collect();
+        assert_eq!(colors.len(), 3, "{svg}");
     }
 
     #[test]
@@ -423,6 +431,8 @@ mod tests {
         };
         // From right to left.
         let expected = ["a;main;wide;b 9999000000", "a;main 1000000"];
-        assert_eq!(lines(&tree, &options), expected);
+        let palette = Palette::new(&symbolized, options.palette);
+        let names = FrameNames::new(&tree, |id| color(&tree, &palette, id));
+        assert_eq!(lines(&tree, &names, &options), expected);
     }
 }

@@ -3,6 +3,7 @@
 pub mod differential;
 pub mod flamechart;
 pub mod flamegraph;
+mod frame_names;
 pub mod html;
 mod page;
 mod palette;

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use prof_model::printable;
 
-use crate::calltree::{CallTree, Label, Node, NodeId};
+use crate::calltree::{CallTree, Label, NodeId};
 use crate::folded_name::encoded;
 
 /// Writes all stacks of `tree`, sorted by name, with their weights in the event's unit.
@@ -48,7 +48,7 @@ pub(in crate::format) fn line(
     tree: &CallTree<'_>,
     leaf: NodeId,
     weight: u64,
-    mark: impl Fn(&CallTree<'_>, &Node) -> &'static str,
+    mark: impl Fn(NodeId) -> String,
 ) -> String {
     use std::fmt::Write as _;
     let mut line = joined(tree, leaf, mark);
@@ -59,14 +59,10 @@ pub(in crate::format) fn line(
 
 /// The names of a stack without a weight.
 pub(in crate::format) fn stack(tree: &CallTree<'_>, leaf: NodeId) -> String {
-    joined(tree, leaf, |_, _| "")
+    joined(tree, leaf, |_| String::new())
 }
 
-fn joined(
-    tree: &CallTree<'_>,
-    leaf: NodeId,
-    mark: impl Fn(&CallTree<'_>, &Node) -> &'static str,
-) -> String {
+fn joined(tree: &CallTree<'_>, leaf: NodeId, mark: impl Fn(NodeId) -> String) -> String {
     let mut line = String::new();
     let path = tree.path(leaf);
     for (index, &id) in path.iter().enumerate() {
@@ -74,7 +70,7 @@ fn joined(
             line.push(';');
         }
         line.push_str(&plain(tree.name(id), index + 1 == path.len()));
-        line.push_str(mark(tree, &tree[id]));
+        line.push_str(&mark(id));
     }
     line
 }
