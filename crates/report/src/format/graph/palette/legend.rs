@@ -134,13 +134,39 @@ impl<'a, 'p> Legend<'a, 'p> {
 /// The names of the two heaviest, and the number of others.
 fn heaviest(modules: &FxHashMap<&str, u64>) -> String {
     const SHOWN: usize = 2;
+    /// Bytes of both together.
+    const LONGEST: usize = 40;
     let mut names: Vec<(&str, u64)> = modules.iter().map(|(name, own)| (*name, *own)).collect();
     names.retain(|(name, _)| !name.is_empty());
     names.sort_unstable_by_key(|&(name, own)| (Reverse(own), name));
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(|(name, _)| *name).collect();
-    match names.len().saturating_sub(SHOWN) {
+    let mut shown: Vec<&str> = names.iter().map(|(name, _)| short(name)).collect();
+    // Builds of one library are one name.
+    shown.dedup();
+    let all = shown.len();
+    shown.truncate(SHOWN);
+    if shown.concat().len() > LONGEST {
+        shown.truncate(1);
+    }
+    match all.saturating_sub(shown.len()) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// A library's name without what packages add: `libgomp` for `libgomp-e985bcbb.so.1.0.0`, `_core`
+/// for `_core.cpython-311-x86_64-linux-gnu.so`.
+fn short(module: &str) -> &str {
+    const HASH: usize = 8;
+    let Some((stem, _)) = module.split_once(".so") else {
+        return module;
+    };
+    if let Some((name, _)) = stem.split_once(".cpython-") {
+        return name;
+    }
+    let is_hash = |it: &str| it.len() == HASH && it.bytes().all(|it| it.is_ascii_hexdigit());
+    match stem.rsplit_once('-') {
+        Some((name, hash)) if is_hash(hash) => name,
+        _ => module,
     }
 }
 
@@ -151,5 +177,33 @@ fn middle(group: Group<'_>) -> Color {
     match group {
         Group::Module(module) => of_module(module, MIDDLE),
         Group::Hue(hue) => hue.shade(MIDDLE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_libraries_are_short() {
+        let check = |module: &str, expected: &str| assert_eq!(short(module), expected);
+        check("libgomp-e985bcbb.so.1.0.0", "libgomp");
+        check("_core.cpython-311-x86_64-linux-gnu.so", "_core");
+        check("libc.so.6", "libc.so.6");
+        check("libfoo-internal.so.2", "libfoo-internal.so.2");
+        check("bash", "bash");
+        let modules = |names: &[&'static str]| names.iter().map(|it| (*it, 1)).collect();
+        let check = |names: &[&'static str], expected: &str| {
+            assert_eq!(heaviest(&modules(names)), expected);
+        };
+        check(
+            &["libgomp-e985bcbb.so.1.0.0", "libm.so.6"],
+            "libgomp, libm.so.6",
+        );
+        let long = "libscipy_openblas_of_a_very_long_name.so";
+        check(
+            &[long, "libz.so.1", "libzstd.so.1"],
+            &format!("{long} and 2 more"),
+        );
     }
 }
