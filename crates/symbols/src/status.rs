@@ -103,6 +103,9 @@ pub enum ModuleStatus {
 }
 
 impl ModuleStatus {
+    /// What remedies say of files of a distribution, whose packages are not known here.
+    pub const INSTALL: &str = "install debug packages";
+
     /// Whether names were found.
     pub fn is_named(&self) -> bool {
         matches!(self, Self::Named)
@@ -192,10 +195,11 @@ impl ModuleStatus {
             } => "build without stripping".into(),
             Self::Stripped {
                 downloads: None, ..
-            } => "install debug packages, set DEBUGINFOD_URLS to download debug info, or build \
-                  without stripping"
-                .into(),
-            Self::Stripped { .. } => "install debug packages, or build without stripping".into(),
+            } => format!(
+                "{}, set DEBUGINFOD_URLS to download debug info, or build without stripping",
+                Self::INSTALL
+            ),
+            Self::Stripped { .. } => format!("{}, or build without stripping", Self::INSTALL),
             Self::Missing { .. } => "put the file back, or report before it is removed".into(),
             Self::BuildIdDiffers { .. } => {
                 "record again, or put back the file that was recorded".into()

@@ -110,6 +110,20 @@ impl Verdict {
         }
     }
 
+    /// With the share of the samples that were taken in functions with names, if that is low:
+    /// `unnamed` of `samples` were not.
+    #[must_use]
+    pub fn with_names(mut self, unnamed: u64, samples: u64) -> Self {
+        /// In percent.
+        const FEW: u64 = 80;
+        let named = samples.saturating_sub(unnamed);
+        if named.saturating_mul(100) < samples.saturating_mul(FEW) {
+            let named = share(named, samples).unwrap_or(0.0);
+            self.summary += &format!(", {} in functions with names", percent(named));
+        }
+        self
+    }
+
     /// The one-line summary.
     pub fn summary(&self) -> &str {
         &self.summary
@@ -240,6 +254,20 @@ mod tests {
     fn check(ends: &[(StackEnd, u64)], lost: u64, grade: Grade, summary: &str) {
         let verdict = Verdict::new(&quality(ends, lost));
         assert_eq!((verdict.grade, verdict.summary()), (grade, summary));
+    }
+
+    #[test]
+    fn few_names_are_said_and_change_no_grade() {
+        let check = |unnamed, expected: &str| {
+            let quality = quality(&[(StackEnd::Root, 100)], 0);
+            let verdict = Verdict::new(&quality).with_names(unnamed, 100);
+            assert_eq!(verdict.grade, Grade::Good);
+            let summary = format!("100 % of 100 user stacks whole, no sample lost{expected}");
+            assert_eq!(verdict.summary(), summary);
+        };
+        check(20, "");
+        check(21, ", 79 % in functions with names");
+        check(95, ", 5 % in functions with names");
     }
 
     #[test]

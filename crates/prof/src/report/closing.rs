@@ -26,7 +26,7 @@ impl ReportQuality {
             true => Self::Unknown {
                 malformed: profile.quality().losses.malformed,
             },
-            false => Self::Verdict(Verdict::new(profile.quality())),
+            false => Self::Verdict(profile.verdict()),
         }
     }
 
@@ -54,8 +54,7 @@ impl fmt::Display for ReportQuality {
             Self::Unknown { malformed } => {
                 write!(
                     f,
-                    "no verdict: folded stacks and pprof profiles do not say which stacks are \
-                     whole and what was lost"
+                    "no verdict: this format does not say which stacks are whole and what was lost"
                 )?;
                 match malformed {
                     0 => Ok(()),

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use prof_console::say;
-use prof_model::Verdict;
 use prof_report::format::flamegraph::FlameOptions;
 use prof_report::format::{diff, differential, json};
 use prof_report::view::diff::{Basis, Diff, LimitedShare};
@@ -124,6 +123,6 @@ fn print_verdict(path: &Path, profile: &SymbolizedProfile) {
     if profile.profile().missing_data.quality {
         return;
     }
-    let verdict = Verdict::new(profile.quality());
+    let verdict = profile.verdict();
     say(&format_args!("{}: {verdict}", path.display()));
 }

@@ -1,6 +1,7 @@
 //! Recordings with symbols, for every verb that shows functions.
 
 mod live;
+mod packages;
 mod places;
 mod progress;
 mod unnamed;

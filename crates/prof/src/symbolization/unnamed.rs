@@ -1,9 +1,14 @@
 //! Which modules have no symbols, and why.
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
 use prof_model::counted;
 use prof_report::Language;
 use prof_report::symbolize::{Doubt, ModuleNaming};
 use prof_symbols::ModuleStatus;
+
+use super::packages;
 
 /// The most lines, and the most modules in a line.
 const MOST: usize = 5;
@@ -17,6 +22,21 @@ const ELSEWHERE: &str = "nothing in the recording tells whether it is of this ma
 /// A line for each reason why important modules have no symbols, with the remedy; and for modules
 /// whose symbols could be more detailed.
 pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
+    let stripped = all.iter().filter(|naming| naming.unnamed_samples > 0);
+    let stripped = stripped.filter_map(|naming| stripped_file(&naming.status));
+    let files: Vec<PathBuf> = stripped.map(Path::to_owned).collect();
+    in_words(all, &packages::remedies(&files))
+}
+
+fn stripped_file(status: &ModuleStatus) -> Option<&Path> {
+    match status {
+        ModuleStatus::Stripped { path, .. } => Some(path),
+        _ => None,
+    }
+}
+
+/// `remedies`: how to get the symbols of stripped files, as far as it is known.
+fn in_words(all: &[ModuleNaming], remedies: &HashMap<PathBuf, String>) -> Vec<String> {
     let samples: u64 = all.iter().map(|naming| naming.samples).sum();
     let lacking = || all.iter().filter(|naming| naming.unnamed_samples > 0);
     let matters = |naming: &&ModuleNaming| naming.unnamed_samples.saturating_mul(100) >= samples;
@@ -30,7 +50,14 @@ pub(crate) fn unnamed(all: &[ModuleNaming]) -> Vec<String> {
             true => "no symbol covers this code".to_owned(),
             false => match naming.runtime.and_then(to_name_code) {
                 Some(remedy) => format!("{}; {remedy}", naming.status.reason()),
-                None => naming.status.to_string(),
+                None => {
+                    let file = stripped_file(&naming.status);
+                    let status = naming.status.to_string();
+                    match file.and_then(|file| remedies.get(file)) {
+                        Some(remedy) => status.replace(ModuleStatus::INSTALL, remedy),
+                        None => status,
+                    }
+                }
             },
         };
         (reason, name)
@@ -121,8 +148,6 @@ fn grouped(
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use prof_model::BuildId;
 
     use super::*;
@@ -136,6 +161,7 @@ mod tests {
             doubt: None,
             samples: 100,
             unnamed_samples,
+            unnamed_innermost: 0,
             addresses: 10,
             named: 5,
         }
@@ -150,7 +176,7 @@ mod tests {
     }
 
     fn check(all: &[ModuleNaming], expected: &[&str]) {
-        assert_eq!(unnamed(all), expected);
+        assert_eq!(in_words(all, &HashMap::new()), expected);
     }
 
     #[test]
@@ -217,6 +243,16 @@ mod tests {
         };
         let line = "no inlined functions in a, b: the download of the debug info was skipped";
         check(&[inlined("a"), inlined("b")], &[line]);
+    }
+
+    #[test]
+    fn packages_are_named() {
+        let path = PathBuf::from("/usr/lib/libc.so.6");
+        let remedies = HashMap::from([(path, "install libc6-dbg".to_owned())]);
+        let line = "symbols are missing in libc.so.6 (9 samples): stripped; install libc6-dbg, set \
+                    DEBUGINFOD_URLS to download debug info, or build without stripping";
+        let all = [naming("libc.so.6", stripped("libc.so.6", None), 9)];
+        assert_eq!(in_words(&all, &remedies), [line]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ mod resolve;
 use std::ops::Index;
 use std::sync::Arc;
 
-use prof_model::Quality;
+use prof_model::{Quality, Verdict};
 use prof_symbols::{Symbolizer, Watch};
 
 use crate::profile::{FrameId, Profile, StackId};
@@ -98,6 +98,13 @@ impl SymbolizedProfile {
     /// pointers led to a function that is an entry count as whole.
     pub fn quality(&self) -> &Quality {
         &self.quality
+    }
+
+    /// The verdict on the recording, with how much of it has names if that is known.
+    pub fn verdict(&self) -> Verdict {
+        let sum = |of: fn(&ModuleNaming) -> u64| self.naming.iter().map(of).sum::<u64>();
+        let unnamed = sum(|naming| naming.unnamed_innermost);
+        Verdict::new(&self.quality).with_names(unnamed, sum(|naming| naming.samples))
     }
 
     /// The locations of a frame, innermost first: inlined functions, then the physical one. At

@@ -29,6 +29,8 @@ pub struct ModuleNaming {
     pub samples: u64,
     /// How many of the samples have a frame of this module, at any depth, that has no name.
     pub unnamed_samples: u64,
+    /// How many of the samples were taken in code of this module that has no name.
+    pub unnamed_innermost: u64,
     /// How many distinct addresses were seen in it.
     pub addresses: usize,
     /// How many of these have a name.
@@ -73,6 +75,7 @@ pub(super) fn of_modules(
             doubt: doubt(profile, &host, place, answer),
             samples: count.innermost,
             unnamed_samples: count.unnamed,
+            unnamed_innermost: count.unnamed_innermost,
             addresses: answer.len(),
             named: answer.named(),
         })
@@ -127,6 +130,7 @@ struct Counts(Vec<Count>);
 #[derive(Clone, Copy, Default)]
 struct Count {
     innermost: u64,
+    unnamed_innermost: u64,
     unnamed: u64,
 }
 
@@ -141,8 +145,13 @@ impl Counts {
             }
         }
         for (stack, samples) in profile.stacks.iter().zip(&samples) {
-            if let Some(at) = plan.position(profile.stacks.frame(stack)) {
-                counts[at.place].innermost += samples;
+            let frame = profile.stacks.frame(stack);
+            if let Some(at) = plan.position(frame) {
+                let count = &mut counts[at.place];
+                count.innermost += samples;
+                if plan.answer(frame, answers).is_empty() {
+                    count.unnamed_innermost += samples;
+                }
             }
         }
         // A stack comes after the one that it extends, so this adds up those that extend it.
