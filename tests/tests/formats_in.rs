@@ -70,6 +70,25 @@ fn each_format_gives_the_same_stacks_again() {
 }
 
 #[test]
+fn the_text_of_samples_has_the_same_stacks() {
+    let session = Session::new();
+    let file = samples(&session);
+    let text = session.run(["script", "-i", &file]);
+    text.assert_code(0);
+    session.write("samples.txt", text.stdout.as_bytes());
+    let read = Stacks::from_folded(&folded(&session, "samples.txt"));
+    assert_eq!(read, Stacks::from_folded(&folded(&session, &file)));
+}
+
+#[test]
+fn profiles_of_other_tools_are_named() {
+    let session = Session::new();
+    session.write("a.bz2", b"BZh91AY&SY");
+    let outcome = session.run(["report", "-i", "a.bz2"]);
+    outcome.assert_refused(&["it is packed by bzip2; unpack it first (bunzip2)"]);
+}
+
+#[test]
 fn several_inputs_are_one_profile() {
     let session = Session::new();
     // An event that has its name in all formats: pprof calls every clock `cpu`.

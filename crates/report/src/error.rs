@@ -83,8 +83,8 @@ pub enum InputError {
     Recording(#[from] prof_perfdata::Error),
     /// None of the formats.
     #[error(
-        "it is not a recording (prof.data, perf.data), nor folded stacks (lines like \
-         `main;work 12`), nor a pprof profile"
+        "it is not a recording (prof.data, perf.data), nor the text of `perf script`, nor folded \
+         stacks (lines like `main;work 12`), nor a profile of pprof, gperftools, jemalloc or V8"
     )]
     Unknown,
     /// What Go's profiles are with `debug=1` or `debug=2`.
@@ -104,12 +104,35 @@ pub enum InputError {
         "`perf stat record` wrote it: it has counts, which `perf stat report` shows, and no samples"
     )]
     CountsOnly,
-    /// A gzipped file that is cut off or damaged.
-    #[error("its gzip data is damaged or cut off: {0}")]
-    Gzip(io::Error),
-    /// A gzipped file that is huge.
-    #[error("it is gzipped and has more than 1 GiB when unpacked; unpack it first (gunzip)")]
-    TooLarge,
+    /// A packed file that is cut off or damaged.
+    #[error("its {format} data is damaged or cut off: {source}")]
+    Packed {
+        /// The packer.
+        format: &'static str,
+        /// The problem.
+        source: io::Error,
+    },
+    /// A packed file that is huge.
+    #[error(
+        "it is packed by {format} and has more than 1 GiB when unpacked; unpack it first ({tool})"
+    )]
+    TooLarge {
+        /// The packer.
+        format: &'static str,
+        /// What unpacks it.
+        tool: &'static str,
+    },
+    /// A profile of another tool, or an archive.
+    #[error("it is {what}; {remedy}")]
+    Foreign {
+        /// What it is.
+        what: &'static str,
+        /// How to get something that is read.
+        remedy: &'static str,
+    },
+    /// A CPU profile of V8 that is cut off or damaged.
+    #[error("it looks like a CPU profile of V8, but is damaged or cut off: {0}")]
+    CpuProfile(serde_json::Error),
     /// A pprof profile that is cut off or damaged.
     #[error("it looks like a pprof profile, but is damaged or cut off")]
     DamagedPprof,

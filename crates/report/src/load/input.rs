@@ -5,17 +5,17 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
 use prof_filemap::MappedFile;
 use prof_perfdata::Recording;
 
-use super::imports::{folded, pprof};
-use super::{LoadOptions, load};
+use super::imports::{cpuprofile, folded, gperftools, perf_script, pprof};
+use super::{LoadOptions, foreign, load, packed};
 use crate::error::{Error, InputError};
 use crate::profile::Profile;
 
-/// Reads a recording of prof or perf, folded stacks, or a pprof profile, whatever it is called;
-/// any of them may be gzipped. `-` is the standard input; what comes from there or from a pipe is
+/// Reads a recording of prof or perf, the text of `perf script`, folded stacks, or a profile of pprof,
+/// gperftools, jemalloc or V8, whatever it is called; any of them may be packed by gzip, xz or zstd.
+/// `-` is the standard input; what comes from there or from a pipe is
 /// held in memory as it is.
 ///
 /// # Errors
@@ -34,27 +34,11 @@ pub fn read(path: &Path, options: &LoadOptions) -> Result<Profile, Error> {
 /// # Errors
 /// They are none, or are damaged.
 pub fn profile_of(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError> {
-    if !file.starts_with(&GZIP) {
-        return plain(file, options);
-    }
-    let mut unpacked = Vec::new();
-    MultiGzDecoder::new(&file[..])
-        .take(MOST_UNPACKED + 1)
-        .read_to_end(&mut unpacked)
-        .map_err(InputError::Gzip)?;
-    if unpacked.len() as u64 > MOST_UNPACKED {
-        return Err(InputError::TooLarge);
-    }
-    plain(MappedFile::from(unpacked), options)
+    plain(packed::unpack(file)?, options)
 }
-
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// How perf.data files begin: of both byte orders, and of long ago.
 const MAGICS: [&[u8]; 3] = [b"PERFILE2", b"2ELIFREP", b"PERFFILE"];
-
-/// Bytes: gzip can make a thousand times as much of a hostile file.
-const MOST_UNPACKED: u64 = 1 << 30;
 
 /// Bytes: they are held in memory.
 const MOST_PIPED: u64 = 4 << 30;
@@ -67,11 +51,24 @@ fn plain(file: MappedFile, options: &LoadOptions) -> Result<Profile, InputError>
     if options.stack_copies.are_needed() {
         return Err(InputError::NoStackCopies);
     }
+    if let Some(heap) = gperftools::read_heap(&file) {
+        return Ok(heap);
+    }
     if is_go_text(&file) {
         return Err(InputError::GoText);
     }
+    if cpuprofile::is_cpuprofile(&file) {
+        return cpuprofile::read(&file);
+    }
+    foreign::check(&file)?;
+    if perf_script::is_perf_script(&file) {
+        return Ok(perf_script::read(&file));
+    }
     if folded::is_folded(&file) {
         return folded::read(&file);
+    }
+    if let Some(cpu) = gperftools::read_cpu(&file) {
+        return Ok(cpu);
     }
     pprof::read(&file).unwrap_or(Err(InputError::Unknown))
 }

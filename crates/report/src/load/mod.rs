@@ -4,9 +4,11 @@
 mod counts;
 mod current_names;
 mod events;
+mod foreign;
 mod imports;
 mod input;
 mod losses;
+mod packed;
 mod progress;
 mod samples;
 mod stacks;
