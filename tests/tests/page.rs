@@ -164,7 +164,10 @@ fn tables_of_waits_are_those_of_the_report() {
     session.record(&["--wall"], &[binary]);
     // The page gives waits to the functions in which threads waited.
     for event in ["wall-clock", "offcpu-time", "cpu-clock"] {
-        check_tables(&session, &["--event", event, "--native"], "^sleeps$");
+        for native in [&["--native"][..], &[]] {
+            let flags = [&["--event", event], native].concat();
+            check_tables(&session, &flags, "^sleeps$");
+        }
     }
 }
 
@@ -274,6 +277,16 @@ fn the_page_works_in_a_browser() {
     );
     assert!((0.0..50.0).contains(&top.as_f64().unwrap()), "{top}");
 
+    // Callers and callees begin with the hottest function.
+    let view = || {
+        browser
+            .script("return document.querySelector('[role=tab][aria-selected=true]').textContent")
+    };
+    browser.keys("body", "5");
+    assert_eq!(view(), "Callers and callees");
+    browser.assert_shows("Callers: who calls it");
+    browser.keys("body", "1");
+
     // Search, by the key for it.
     browser.keys("body", "/");
     browser.keys("input[type=search]", "burn_sixty");
@@ -289,6 +302,13 @@ fn the_page_works_in_a_browser() {
         browser.keys("body", key);
         browser.assert_shows("cpu-clock");
     }
+    // The browser's Back leads to the view before.
+    browser.keys("body", "2");
+    browser.script("const back = new Promise(done => addEventListener('popstate', () => done(true))); history.back(); return back");
+    assert_eq!(view(), "Flamegraph");
+    browser.keys("body", "?");
+    browser.assert_shows("1 … 7");
+    browser.click_text("dialog button", "Close");
 
     // A range of time, chosen in the timeline by key: fewer samples are left.
     let samples = || browser.script("return document.querySelector('.status').textContent");

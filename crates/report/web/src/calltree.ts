@@ -74,26 +74,35 @@ export class Shape {
   }
 
   /**
-   * By node: the function that has its own weight. A wait ends in the scheduler, which is of no interest:
-   * the innermost function of the program has it. `waits`: all samples are of waits.
+   * By node: the function that has its own weight. A wait ends in the scheduler, an allocation in the allocator:
+   * the innermost function that decided to do so has it (view/attribution.rs). `all`: all samples are of these.
    */
-  owners(waits: boolean): Int32Array {
-    return (this.ownersBy[Number(waits)] ??= this.findOwners(waits));
+  owners(all: boolean): Int32Array {
+    return (this.ownersBy[Number(all)] ??= this.findOwners(all));
   }
 
-  private findOwners(waits: boolean): Int32Array {
-    const { functionKind, functionName, strings } = this.profile;
+  private findOwners(all: boolean): Int32Array {
+    const { functionKind, functionName, functionPrimitive, strings } = this.profile;
     const isOff = Uint8Array.from(functionName, (name, id) => (functionKind[id] === STATE_KIND && strings[name] === '[off-CPU]' ? 1 : 0));
-    if (!waits && !isOff.includes(1)) return this.function;
+    if (!all && !isOff.includes(1)) return this.function;
     const owners = this.function.slice();
-    const isWait = new Uint8Array(this.size).fill(waits ? 1 : 0);
-    const innermost = new Int32Array(this.size).fill(NONE);
+    const counts = new Uint8Array(this.size).fill(all ? 1 : 0);
+    // The innermost function of the program, and the innermost that is no primitive.
+    const [users, deciders] = [0, 0].map(() => new Int32Array(this.size).fill(NONE)) as [Int32Array, Int32Array];
     for (let node = ROOT + 1; node < this.size; node++) {
       const [parent, id] = [this.parent[node]!, this.function[node]!];
       const kind = functionKind[id]!;
-      isWait[node] = isWait[parent]! | isOff[id]!;
-      innermost[node] = kind === KERNEL_KIND || kind >= MISSING_KIND ? innermost[parent]! : id;
-      if (kind === KERNEL_KIND && isWait[node] && innermost[node]! >= 0) owners[node] = innermost[node]!;
+      counts[node] = counts[parent]! | isOff[id]!;
+      [users[node], deciders[node]] = [users[parent]!, deciders[parent]!];
+      const decider = deciders[node]!;
+      if (kind === KERNEL_KIND) {
+        const owner = decider >= 0 ? decider : users[node]!;
+        if (counts[node] && owner >= 0) owners[node] = owner;
+      } else if (kind < MISSING_KIND) {
+        users[node] = id;
+        if (!functionPrimitive[id]) deciders[node] = id;
+        else if (counts[node] && decider >= 0) owners[node] = decider;
+      }
     }
     return owners;
   }
@@ -212,7 +221,7 @@ export class CallTree {
 
   /** By node: the function that has its own weight. */
   get owners(): Int32Array {
-    return this.shape.owners(this.profile.events[this.filter.event]!.waits);
+    return this.shape.owners(this.profile.events[this.filter.event]!.for_callers);
   }
 
   /** The callees of a node, the heaviest first. */

@@ -11,7 +11,9 @@ const AXIS = 18;
 
 export interface ChartOptions {
   color(id: number): string;
+  /** Short, for boxes. */
   label(id: number): string;
+  name(id: number): string;
   onChoose(id: number): void;
 }
 
@@ -92,7 +94,8 @@ export class ChartView {
     for (let time = Math.ceil(from / step) * step; time <= to; time += step) {
       const x = ((time - from) / (to - from)) * width;
       drawing.fillRect(x, 0, 1, AXIS - 4);
-      drawing.fillText(duration(time), x + 3, AXIS / 2 - 2);
+      const label = duration(time);
+      if (x + 3 + drawing.measureText(label).width <= width) drawing.fillText(label, x + 3, AXIS / 2 - 2);
     }
     for (const run of this.runs) {
       const y = AXIS + run.depth * ROW;
@@ -147,7 +150,7 @@ export class ChartView {
   private describe(run: Run): string[] {
     const [from, to] = this.span;
     const length = ((run.end - run.x) / this.canvas.clientWidth) * (to - from);
-    return [this.options.label(run.id), `about ${duration(length)}`];
+    return [this.options.name(run.id), `about ${duration(length)}`];
   }
 
   private key(event: KeyboardEvent) {

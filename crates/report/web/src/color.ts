@@ -119,10 +119,9 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** Red for growth, blue for decline, stronger with the change. */
-export function changeColor(change: number, dark: boolean): string {
-  const strength = Math.min(1, Math.abs(change) * 12);
-  if (strength < 0.01) return dark ? 'hsl(0 0% 66%)' : 'hsl(0 0% 88%)';
-  const light = dark ? 68 - 8 * strength : 88 - 30 * strength;
-  return `hsl(${change > 0 ? 12 : 212} ${30 + 55 * strength}% ${light}%)`;
+/** Red for growth, blue for decline, the stronger the nearer to the largest change: as in `prof diff --flamegraph`. */
+export function changeColor(change: number, most: number): string {
+  if (!change || !most) return 'rgb(235 235 235)';
+  const pale = Math.round(100 + 150 * (1 - Math.abs(change) / most));
+  return change > 0 ? `rgb(255 ${pale} ${pale})` : `rgb(${pale} ${pale} 255)`;
 }

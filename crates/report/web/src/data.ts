@@ -17,8 +17,8 @@ export interface EventInfo {
   name: string;
   /** `ns`, or the plural of the counted event. */
   unit: string;
-  /** Whether its samples are of threads that wait. */
-  waits: boolean;
+  /** Whether its samples are of waits or allocations, which are those of whoever decided to. */
+  for_callers: boolean;
 }
 
 export interface Recording {
@@ -118,12 +118,16 @@ export const STATE_KIND = KINDS.indexOf('state');
 export interface Profile extends ProfileHead {
   languages: string[];
   functionName: Uint32Array;
+  /** The name without arguments and return type, for narrow boxes. */
+  functionShort: Uint32Array;
   functionModule: Uint32Array;
   functionKind: Uint8Array;
   /** The language's index in `languages` plus 1; 0 if it has none. */
   functionLanguage: Uint8Array;
   /** Whether async executors leave it out (`--fold-async`). */
   functionPlumbing: Uint8Array;
+  /** Whether it waits or allocates for whoever calls it. */
+  functionPrimitive: Uint8Array;
   /** Where each frame's locations end, innermost location first. */
   frameEnds: Uint32Array;
   /** How many frames it represents: 0 for the mark of a cut stack. */
@@ -221,10 +225,12 @@ function profile(head: ProfileHead, languages: string[], bytes: Uint8Array): Pro
     ...head,
     languages,
     functionName: columns.u32('function_name'),
+    functionShort: columns.u32('function_short'),
     functionModule: columns.u32('function_module'),
     functionKind: columns.u8('function_kind'),
     functionLanguage: columns.u8('function_language'),
     functionPlumbing: columns.u8('function_plumbing'),
+    functionPrimitive: columns.u8('function_primitive'),
     frameEnds: accumulate(columns.u32('frame_locations')),
     frameDepth: columns.u32('frame_depth'),
     locationFunction: location,
@@ -254,7 +260,7 @@ function accumulate(counts: Uint32Array): Uint32Array {
 export function decode(bytes: Uint8Array): Data {
   const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Head;
-  if (head.version !== 2) throw new Error(`this page has data of version ${head.version}`);
+  if (head.version !== 3) throw new Error(`this page has data of version ${head.version}`);
   const columns = bytes.subarray(4 + length);
   return { title: head.title, profiles: head.profiles.map((one) => profile(one, head.languages, columns)) };
 }

@@ -3,7 +3,7 @@
 import { CallTree, ROOT, Shape } from './calltree';
 import { changeColor, Palette } from './color';
 import { ChartView } from './chart';
-import { type Data, MISSING_KIND, type Profile, unpack } from './data';
+import { type Data, type Profile, unpack } from './data';
 import { compare, type DiffRow, PairBox } from './diff';
 import { h } from './dom';
 import { FlameView } from './flame';
@@ -33,7 +33,6 @@ const TITLES: Record<View, string> = {
 const HOT = 5;
 
 const HELP: [string, string][] = [
-  ['1 … 8', 'the views, in their order'],
   ['/', 'search; Enter shows the matches, Escape ends it'],
   ['arrow keys', 'move in a picture, table or tree'],
   ['Enter', 'zoom into the box, open the row'],
@@ -52,6 +51,8 @@ class Page {
   private tree: { key: string; tree: CallTree } | null = null;
   private searched: { key: string; search: Search | null } | null = null;
   private names: { profile: Profile; names: string[] } | null = null;
+  /** The function whose callers and callees were drawn last. */
+  private sandwichOf = -1;
   private readonly palettes = new Map<string, Palette>();
 
   private readonly timeline = new TimelineView();
@@ -79,9 +80,11 @@ class Page {
     this.diffList = this.differenceList();
     document.title = clean(data.title);
     document.body.replaceChildren(this.header(), this.timeline.element, this.toolbar(), this.filters, this.hot, this.legend, this.content, this.status, this.help);
-    this.help.append(h('h2', {}, 'Keys'), ...HELP.map(([key, what]) => h('p', {}, h('kbd', {}, key), ' ', what)), h('button', { click: () => this.help.close() }, 'Close'));
+    const keys: typeof HELP = [[`1 … ${this.tabs.size}`, 'the views, in their order'], ...HELP];
+    this.help.append(h('h2', {}, 'Keys'), ...keys.map(([key, what]) => h('p', {}, h('kbd', {}, key), ' ', what)), h('button', { click: () => this.help.close() }, 'Close'));
     this.searchField.addEventListener('input', () => this.update({ search: this.searchField.value }));
     window.addEventListener('hashchange', () => this.restore());
+    window.addEventListener('popstate', () => this.restore());
     window.addEventListener('resize', () => this.render());
     window.addEventListener('beforeprint', () => this.render());
     this.dark.addEventListener('change', () => {
@@ -111,11 +114,16 @@ class Page {
     this.render();
   }
 
-  /** Changes the state, the fragment and the picture. */
+  /** Changes the state, the fragment and the picture. The browser's Back undoes it; a search is one step. */
   private update(change: Partial<State>) {
+    const types = 'search' in change && !!change.search && !!this.state.search;
     this.state = { ...this.state, ...change };
     const fragment = toFragment(this.state, this.start);
-    history.replaceState(null, '', fragment ? `#${fragment}` : location.pathname + location.search);
+    if (fragment !== location.hash.slice(1)) {
+      const url = fragment ? `#${fragment}` : location.pathname + location.search;
+      if (types) history.replaceState(null, '', url);
+      else history.pushState(null, '', url);
+    }
     this.render();
   }
 
@@ -154,6 +162,12 @@ class Page {
     if (id >= known) return clean(first.strings[first.functionName[id - known]!]!);
     if (this.names?.profile !== this.profile) this.names = { profile: this.profile, names: [] };
     return (this.names.names[id] ??= clean(this.profile.strings[this.profile.functionName[id]!]!));
+  }
+
+  /** The name for a box, which has little room. */
+  private labelOf(id: number): string {
+    const { strings, functionShort } = this.profile;
+    return id >= 0 && id < functionShort.length ? clean(strings[functionShort[id]!]!) : this.nameOf(id);
   }
 
   private moduleOf(id: number): string {
@@ -225,7 +239,7 @@ class Page {
     return {
       upwards: state.upwards,
       color: (box: Box) => palette.of(box.id),
-      label: (box: Box) => this.nameOf(box.id),
+      label: (box: Box) => this.labelOf(box.id),
       describe: (box: Box) => this.describe(box, whole, unit),
       matches: (box: Box) => !!search?.matches[box.id],
       searching: !!search,
@@ -292,12 +306,19 @@ class Page {
     });
   }
 
+  /** The chosen function, or else the hottest. */
+  private functionOf(tree: CallTree): number {
+    return this.state.function >= 0 ? this.state.function : (hottest(tree, 1)[0]?.id ?? -1);
+  }
+
   private drawSandwich(tree: CallTree) {
-    const id = this.state.function;
+    const id = this.functionOf(tree);
     if (id < 0) {
-      this.content.replaceChildren(h('p', { class: 'hint' }, 'Choose a function first: a row of the table, or a box of the flamegraph with the right mouse button or s.'));
+      this.content.replaceChildren(h('p', { class: 'hint' }, 'No sample has a function.'));
       return;
     }
+    const isOther = this.sandwichOf !== id || !this.content.contains(this.lower.element);
+    const scrolled = this.flame.element.scrollTop;
     const [callers, called] = [callersOf(tree, id), calleesOf(tree, id)];
     const whole = tree.total[ROOT]!;
     const title = h('h2', {}, this.nameOf(id), ' ', h('small', {}, `${percent(called.value, whole)}, itself ${percent(called.own, whole)}`));
@@ -310,19 +331,21 @@ class Page {
     );
     this.flame.draw(callers, { ...this.flameOptions(whole, false), upwards: true, onZoom: () => undefined });
     this.lower.draw(called, { ...this.flameOptions(whole, false), upwards: false, onZoom: () => undefined });
+    // The callers of a deep recursion are many rows: the function is at their lower end.
+    this.flame.element.scrollTop = isOther ? this.flame.element.scrollHeight : scrolled;
+    this.sandwichOf = id;
     this.renderLegend(this.lower);
   }
 
   private drawChart(tree: CallTree) {
     this.show(this.chart.element);
     const palette = this.palette();
-    this.chart.draw(tree, { color: (id) => palette.of(id), label: (id) => this.nameOf(id), onChoose: (id) => this.choose(id) });
+    this.chart.draw(tree, { color: (id) => palette.of(id), label: (id) => this.labelOf(id), name: (id) => this.nameOf(id), onChoose: (id) => this.choose(id) });
   }
 
   private drawSource(tree: CallTree) {
     this.show(this.source.element);
-    let id = this.state.function;
-    if (id < 0) id = functions(tree).find((row) => this.profile.functionKind[row.id]! < MISSING_KIND)?.id ?? -1;
+    const id = this.functionOf(tree);
     this.source.draw(tree, id, this.nameOf(id), this.unit);
   }
 
@@ -334,13 +357,15 @@ class Page {
     const root = new PairBox(trees, [ROOT, ROOT], null, this.state.side);
     const pair = (box: Box) => box as PairBox;
     const change = (box: Box) => pair(box).share(1) - pair(box).share(0);
+    const most = root.largestChange();
     this.flame.draw(root, {
       ...this.flameOptions(root.value, true),
-      color: (box) => changeColor(change(box), this.dark.matches),
+      color: (box) => changeColor(pair(box).ownChange(), most),
       describe: (box) => [
         this.nameOf(box.id),
         `before ${percent(pair(box).share(0), 1)}, after ${percent(pair(box).share(1), 1)}`,
         `change ${points(change(box))}`,
+        `itself ${points(pair(box).ownChange())}`,
       ],
       matches: (box) => !!wanted && box.id >= 0 && wanted.test(this.nameOf(box.id)),
     });
@@ -348,10 +373,16 @@ class Page {
     this.diffList.show(wanted ? rows.filter((row) => wanted.test(row.name)) : rows);
     const swatch = (value: number, label: string) => {
       const box = h('i', {});
-      box.style.background = changeColor(value, this.dark.matches);
+      box.style.background = changeColor(value, 1);
       return h('span', {}, box, label);
     };
-    this.legend.replaceChildren(swatch(0.08, 'grew'), swatch(0, 'the same'), swatch(-0.08, 'shrank'), h('span', {}, `widths: ${this.state.side ? 'after' : 'before'}`));
+    const bound = `(full colour: by ${(100 * most).toFixed(2)} points)`;
+    this.legend.replaceChildren(
+      swatch(1, `grew ${bound}`),
+      swatch(0, 'the same'),
+      swatch(-1, `shrank ${bound}`),
+      h('span', {}, `widths: ${this.state.side ? 'after' : 'before'}; colours: own ${this.unit === 'ns' ? 'time' : 'weight'}`),
+    );
   }
 
   /** The hottest functions, which most people look for first, above the pictures with details. */
@@ -397,13 +428,13 @@ class Page {
 
   private toolbar(): HTMLElement {
     const bar = h('nav', { role: 'tablist' });
-    VIEWS.forEach((view, index) => {
-      if (view === 'diff' && !this.isDiff) return;
-      if (view === 'chart' && !this.data.profiles.every((profile) => profile.has_times)) return;
-      const tab = h('button', { role: 'tab', 'data-view': view, title: `key ${index + 1}`, click: () => this.update({ view, zoom: [] }) }, TITLES[view]);
+    for (const view of VIEWS) {
+      if (view === 'diff' && !this.isDiff) continue;
+      if (view === 'chart' && !this.data.profiles.every((profile) => profile.has_times)) continue;
+      const tab = h('button', { role: 'tab', 'data-view': view, title: `key ${this.tabs.size + 1}`, click: () => this.update({ view, zoom: [] }) }, TITLES[view]);
       this.tabs.set(view, tab);
       bar.append(tab);
-    });
+    }
     const reset = h('button', { click: () => this.reset() }, 'Reset');
     const keys = h('button', { title: 'keys', click: () => this.help.showModal() }, '?');
     return h('div', { class: 'toolbar' }, bar, this.searchField, this.found, reset, keys);
@@ -498,9 +529,8 @@ class Page {
       return;
     }
     if (typing) return;
-    const number = Number(event.key);
-    const view = VIEWS[number - 1];
-    if (view && this.tabs.has(view)) this.update({ view, zoom: [] });
+    const view = [...this.tabs.keys()][Number(event.key) - 1];
+    if (view) this.update({ view, zoom: [] });
     else if (event.key === '/') this.searchField.focus();
     else if (event.key === '?') this.help.showModal();
     else if (event.key === 'u') this.update({ upwards: !this.state.upwards });

@@ -126,7 +126,8 @@ export class TimelineView {
     const step = niceStep(this.span / Math.max(1, bins / 90));
     for (let time = 0; time <= this.span; time += step) {
       drawing.fillRect(this.x(time), 0, 1, AXIS - 4);
-      drawing.fillText(duration(time), this.x(time) + 3, AXIS / 2 - 2);
+      const label = duration(time);
+      if (this.x(time) + 3 + drawing.measureText(label).width <= LABEL + bins) drawing.fillText(label, this.x(time) + 3, AXIS / 2 - 2);
     }
   }
 
@@ -199,7 +200,7 @@ export class TimelineView {
     this.rows.forEach((row, index) => {
       const y = AXIS + index * this.row;
       const on = !threads || row.threads.some((thread) => threads.has(thread));
-      drawing.fillStyle = cssColor(index === this.current && document.activeElement === this.canvas ? '--match' : on ? '--text' : '--quiet');
+      drawing.fillStyle = cssColor(index === this.current && this.canvas.matches(':focus-visible') ? '--match' : on ? '--text' : '--quiet');
       drawing.fillText(fit(drawing, `${on ? '●' : '○'} ${row.label}`, LABEL - 8), 4, y + ROW / 2);
       drawing.fillStyle = cssColor('--line');
       drawing.fillRect(0, y + this.row - 1, this.canvas.clientWidth, 1);

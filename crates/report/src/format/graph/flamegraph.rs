@@ -131,7 +131,7 @@ fn subtitle(tree: &CallTree<'_>, options: &FlameOptions) -> String {
 /// The verdict, if the profile allows one.
 pub(in crate::format) fn verdict(symbolized: &SymbolizedProfile) -> Option<Verdict> {
     let is_known = !symbolized.profile().missing_data.quality;
-    is_known.then(|| Verdict::new(symbolized.quality()))
+    is_known.then(|| symbolized.verdict())
 }
 
 /// The verdict in a line.
@@ -247,7 +247,9 @@ fn lines(tree: &CallTree<'_>, names: &FrameNames<'_, '_>, options: &FlameOptions
         let rest = narrow.iter().map(|&id| tree[id].total.value);
         let weight = tree[id].own.value + rest.sum::<u64>();
         if weight > 0 && id != NodeId::ROOT {
-            lines.push(folded::line(tree, id, weight, |id| names.mark(id)));
+            lines.push(folded::line(tree, id, weight, |id, last| {
+                names.in_line(id, last)
+            }));
         }
         drawn.sort_by_cached_key(|&id| Reverse(names.of(id)));
         pending.extend(drawn);
@@ -328,6 +330,20 @@ mod tests {
             .filter_map(|frame| frame.split("fill=\"").nth(1)?.split('"').next())
             .collect();
         assert_eq!(colors.len(), 3, "{svg}");
+    }
+
+    #[test]
+    fn frames_of_java_have_short_names() {
+        let method = "jit:void java.util.concurrent.ThreadPoolExecutor.runWorker(java.lang.Object)";
+        let mut test = TestProfile::new();
+        test.line(&format!("java libjvm.so!JavaMain;{method} 3"));
+        let symbolized = test.finish_with(None);
+        let tree = CallTree::new(&symbolized, &everything(), Split::Name).unwrap();
+        let mut svg = Vec::new();
+        write(&tree, &FlameOptions::default(), &mut svg).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        let name = "<title>java.util.concurrent.ThreadPoolExecutor.runWorker (";
+        assert!(svg.contains(name), "{svg}");
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! The names by which inferno knows frames: it colours them by these.
 
+use std::borrow::Cow;
+
 use inferno::flamegraph::color::Color;
+use prof_symbols::shorten;
 use rustc_hash::FxHashMap;
 
 use crate::calltree::{CallTree, Label, NodeId};
 use crate::format::tools::folded;
-use crate::symbolize::FunctionKind;
+use crate::symbolize::{FunctionKind, Language, Languages};
 
 /// Names of nodes. Those of different colours differ.
 pub(super) struct FrameNames<'t, 'p> {
     tree: &'t CallTree<'p>,
+    languages: Languages,
     /// By node: which of the colours of its name it has.
     numbers: Vec<u16>,
 }
@@ -22,6 +26,7 @@ impl<'t, 'p> FrameNames<'t, 'p> {
     pub(super) fn new(tree: &'t CallTree<'p>, color: impl Fn(NodeId) -> Color) -> Self {
         let mut names = Self {
             tree,
+            languages: Languages::of(tree.symbolized()),
             numbers: Vec::new(),
         };
         let mut colors: FxHashMap<String, Vec<Color>> = FxHashMap::default();
@@ -41,16 +46,26 @@ impl<'t, 'p> FrameNames<'t, 'p> {
 
     /// The name of a node.
     pub(super) fn of(&self, id: NodeId) -> String {
-        let name = folded::plain(self.tree.name(id), false);
-        format!("{name}{}", self.mark(id))
+        self.in_line(id, false)
     }
 
-    /// What follows a node's own name.
-    pub(super) fn mark(&self, id: NodeId) -> String {
+    /// The same in a line of folded stacks, where the last one must not end in a number.
+    pub(super) fn in_line(&self, id: NodeId, last: bool) -> String {
+        let name = self.short(id);
+        let mut name = folded::plain(&name, last).into_owned();
         let number = self.numbers.get(id.index()).copied().filter(|&it| it > 0);
-        let number = number.and_then(|number| char::from_u32(FIRST + u32::from(number)));
-        let kind = self.kind(id);
-        number.map_or_else(|| kind.to_owned(), |number| format!("{number}{kind}"))
+        name.extend(number.and_then(|number| char::from_u32(FIRST + u32::from(number))));
+        name.push_str(self.kind(id));
+        name
+    }
+
+    /// Java's names begin with what the method returns, and little more fits into a frame.
+    fn short(&self, id: NodeId) -> Cow<'t, str> {
+        let name = self.tree.name(id);
+        match self.tree[id].label {
+            Label::Function(it) if self.languages.get(it) == Some(Language::Java) => shorten(name),
+            _ => Cow::Borrowed(name),
+        }
     }
 
     /// The suffix that distinguishes functions of one name but different kinds; inferno hides it,

@@ -42,16 +42,16 @@ fn named(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// One line, for pictures, which show no characters for others; `mark` may add something to the
-/// name of each node.
+/// One line, for pictures, which show no characters for others; `name` names each node, and the
+/// last one so that it does not end in a number.
 pub(in crate::format) fn line(
     tree: &CallTree<'_>,
     leaf: NodeId,
     weight: u64,
-    mark: impl Fn(NodeId) -> String,
+    name: impl Fn(NodeId, bool) -> String,
 ) -> String {
     use std::fmt::Write as _;
-    let mut line = joined(tree, leaf, mark);
+    let mut line = joined(tree, leaf, name);
     // Writing to a `String` cannot fail.
     let _ = write!(line, " {weight}");
     line
@@ -59,18 +59,17 @@ pub(in crate::format) fn line(
 
 /// The names of a stack without a weight.
 pub(in crate::format) fn stack(tree: &CallTree<'_>, leaf: NodeId) -> String {
-    joined(tree, leaf, |_| String::new())
+    joined(tree, leaf, |id, last| plain(tree.name(id), last).into())
 }
 
-fn joined(tree: &CallTree<'_>, leaf: NodeId, mark: impl Fn(NodeId) -> String) -> String {
+fn joined(tree: &CallTree<'_>, leaf: NodeId, name: impl Fn(NodeId, bool) -> String) -> String {
     let mut line = String::new();
     let path = tree.path(leaf);
     for (index, &id) in path.iter().enumerate() {
         if index > 0 {
             line.push(';');
         }
-        line.push_str(&plain(tree.name(id), index + 1 == path.len()));
-        line.push_str(&mark(id));
+        line.push_str(&name(id, index + 1 == path.len()));
     }
     line
 }

@@ -13,6 +13,7 @@ use crate::filter::filtered_samples::FilteredSamples;
 use crate::pattern::Pattern;
 use crate::profile::Weight;
 use crate::source::Sources;
+use crate::symbolize::primitives::is_primitive;
 use crate::symbolize::{FunctionId, FunctionKind, Location};
 
 /// The code to annotate.
@@ -57,15 +58,17 @@ impl Target {
     }
 
     /// The function in which most weight was sampled. If its source is not there, the function
-    /// whose source is and that led to the most such code. Waits end in the kernel's scheduler,
-    /// whose source explains none.
+    /// whose source is and that led to the most such code. Waits end in the kernel's scheduler, and
+    /// waits and allocations in functions that serve whoever calls them: their sources explain none.
     pub(super) fn hottest<'p>(shown: &FilteredSamples<'p>, sources: &Sources) -> Self {
         let symbolized = shown.symbolized();
-        let has_waits = shown.event().has_waits();
+        let event = shown.event();
+        let for_callers = !symbolized.profile().native && (event.has_waits() || event.allocates());
         let names_source = |location: &Location| {
-            let is_scheduler =
-                has_waits && symbolized[location.function].kind == FunctionKind::Kernel;
-            location.file.is_some() && !is_scheduler
+            let function = &symbolized[location.function];
+            let is_scheduler = event.has_waits() && function.kind == FunctionKind::Kernel;
+            let is_called_for = for_callers && is_primitive(function);
+            location.file.is_some() && !is_scheduler && !is_called_for
         };
         let mut found: FxHashMap<&str, bool> = FxHashMap::default();
         let mut own = Weights::new(symbolized.functions().len());
@@ -269,5 +272,18 @@ mod tests {
         check("wall-clock", &[waiting, "demo main;compute 50"], "load");
         check("offcpu-time", &["demo main.o;k:schedule 5"], "schedule");
         check("cpu-clock", &[waiting], "schedule");
+        // Whether its source is there or not.
+        let locking = "demo main;take;libc.so.6!__lll_lock_wait;k:schedule 9";
+        check("offcpu-time", &[locking], "take");
+        check(
+            "alloc-bytes",
+            &["demo main;grow;libc.so.6!malloc 9"],
+            "grow",
+        );
+        check(
+            "cpu-clock",
+            &["demo main;grow;libc.so.6!malloc 9"],
+            "malloc",
+        );
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::symbolize::Language;
 
 /// Raised when the page of an earlier version could not read the data.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 #[derive(Serialize)]
 pub(super) struct Head<'a> {
@@ -75,7 +75,7 @@ pub(super) struct VerdictText {
 pub(super) struct EventHead<'a> {
     pub(super) name: &'a str,
     pub(super) unit: &'a str,
-    pub(super) waits: bool,
+    pub(super) for_callers: bool,
 }
 
 #[derive(Serialize)]

@@ -1,10 +1,11 @@
 //! The data of the page: a head in JSON, then the columns of each profile.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use prof_model::{StackEnd, Verdict};
-use prof_symbols::is_async_plumbing;
+use prof_model::StackEnd;
+use prof_symbols::{is_async_plumbing, shorten};
 use rustc_hash::FxHashMap;
 
 use super::HtmlInput;
@@ -19,7 +20,8 @@ use crate::filter::Filter;
 use crate::format::tools::strings::StringTable;
 use crate::profile::{Event, Frame, Profile, Sample};
 use crate::source::Sources;
-use crate::symbolize::{FunctionKind, Language, Languages, SymbolizedProfile};
+use crate::symbolize::primitives::is_primitive;
+use crate::symbolize::{Function, FunctionKind, Language, Languages, SymbolizedProfile};
 use crate::view::annotate::CodeListing;
 
 /// Bytes of source text in a page at most.
@@ -102,7 +104,7 @@ fn recording(profile: &Profile) -> Recording<'_> {
 fn verdict(symbolized: &SymbolizedProfile) -> Option<VerdictText> {
     let known = !symbolized.profile().missing_data.quality;
     known.then(|| {
-        let verdict = Verdict::new(symbolized.quality());
+        let verdict = symbolized.verdict();
         VerdictText {
             grade: verdict.grade.to_string(),
             summary: verdict.summary().to_owned(),
@@ -115,7 +117,7 @@ fn event(event: &Event) -> EventHead<'_> {
     EventHead {
         name: &event.name,
         unit: event.unit.name(),
-        waits: event.is_off_cpu(),
+        for_callers: event.is_off_cpu() || event.allocates(),
     }
 }
 
@@ -154,6 +156,11 @@ fn code(listing: &CodeListing) -> Code<'_> {
 fn add_functions(symbolized: &SymbolizedProfile, strings: &mut StringTable, columns: &mut Columns) {
     let functions = symbolized.functions();
     let names: Vec<_> = functions.iter().map(|it| strings.index(&it.name)).collect();
+    let short: Vec<_> = functions
+        .iter()
+        .map(|it| strings.index(&short_name(it)) as u64)
+        .collect();
+    columns.add("function_short", short);
     let modules: Vec<_> = functions
         .iter()
         .map(|it| strings.index(&it.module))
@@ -169,6 +176,17 @@ fn add_functions(symbolized: &SymbolizedProfile, strings: &mut StringTable, colu
     columns.add("function_language", symbolized.function_ids().map(language));
     let plumbing = functions.iter().map(|it| is_async_plumbing(&it.name));
     columns.add("function_plumbing", plumbing);
+    let native = symbolized.profile().native;
+    let primitive = functions.iter().map(|it| !native && is_primitive(it));
+    columns.add("function_primitive", primitive);
+}
+
+/// The name for a box, which has little room.
+fn short_name(function: &Function) -> Cow<'_, str> {
+    match function.kind {
+        FunctionKind::User | FunctionKind::Jit => shorten(&function.name),
+        _ => Cow::Borrowed(&function.name),
+    }
 }
 
 /// The number of a kind, which the page has in the same order (web/src/data.ts).
