@@ -55,13 +55,12 @@ impl SymbolFiles {
             return this;
         };
         if !image.has_dwarf() {
-            this.debug = separate::debug_file(&this.main.path, &image, &options.debug_dirs);
+            this.debug = separate::debug_file(&this.main.path, &image, options);
         }
         if !image.has_symbol_table() && this.debug.is_none() {
             this.mini = minidebug::unpack(&image).map(MappedFile::from);
         }
-        this.sup = this
-            .on_dwarf(|path, image| separate::supplementary_file(path, image, &options.debug_dirs));
+        this.sup = this.on_dwarf(|path, image| separate::supplementary_file(path, image, options));
         this.package = separate::split_package(&this.main.path)
             .or_else(|| separate::split_package(&this.debug.as_ref()?.path));
         this

@@ -15,30 +15,35 @@ use prof_model::BuildId;
 
 use crate::files::locate::{self, Located};
 use crate::image::Image;
+use crate::options::SymbolOptions;
 
 /// The debug file of the file that ran, if there is one in these directories or beside it.
 pub(crate) fn debug_file(
     path: &Path,
     image: &Image<'_>,
-    directories: &[PathBuf],
+    options: &SymbolOptions,
 ) -> Option<Located> {
     let id = image.build_id();
-    id.and_then(|id| by_build_id(id, directories))
-        .or_else(|| by_link(path, image, directories))
+    id.and_then(|id| by_build_id(id, &options.debug_dirs))
+        .or_else(|| by_link(path, image, options))
 }
 
 /// The file that `dwz` moved into what several debug files share.
 pub(crate) fn supplementary_file(
     path: &Path,
     image: &Image<'_>,
-    directories: &[PathBuf],
+    options: &SymbolOptions,
 ) -> Option<Located> {
     let (link, _) = image.object().gnu_debugaltlink().ok().flatten()?;
     let id = supplementary_id(image)?;
-    let link = relative_to(path, &as_path(link));
+    let link = as_path(link);
+    let link = match (&options.symfs, link.strip_prefix("/")) {
+        (Some(root), Ok(below)) => root.join(below),
+        _ => relative_to(path, &link),
+    };
     locate::checked(&link, Some(id))
         .ok()
-        .or_else(|| by_build_id(id, directories))
+        .or_else(|| by_build_id(id, &options.debug_dirs))
 }
 
 /// The build id of that file.
@@ -61,7 +66,7 @@ fn by_build_id(id: BuildId, directories: &[PathBuf]) -> Option<Located> {
         .find_map(|path| locate::checked(&path, Some(id)).ok())
 }
 
-fn by_link(path: &Path, image: &Image<'_>, directories: &[PathBuf]) -> Option<Located> {
+fn by_link(path: &Path, image: &Image<'_>, options: &SymbolOptions) -> Option<Located> {
     let (name, crc) = image.object().gnu_debuglink().ok().flatten()?;
     let name = as_path(name);
     let real = path.canonicalize();
@@ -70,16 +75,22 @@ fn by_link(path: &Path, image: &Image<'_>, directories: &[PathBuf]) -> Option<Lo
         .flatten()
         .filter_map(Path::parent);
     homes
-        .flat_map(|home| candidates(home, &name, directories))
+        .flat_map(|home| candidates(home, &name, options))
         .filter(|candidate| candidate != path && Some(candidate) != real.as_ref().ok())
         .find_map(|candidate| checked_link(&candidate, image.build_id(), crc))
 }
 
-fn candidates(home: &Path, name: &Path, directories: &[PathBuf]) -> Vec<PathBuf> {
-    let below_root = home.strip_prefix("/").unwrap_or(home);
+fn candidates(home: &Path, name: &Path, options: &SymbolOptions) -> Vec<PathBuf> {
+    // As the recorded machine had it.
+    let root = options.symfs.as_deref().unwrap_or(Path::new("/"));
+    let below_root = home
+        .strip_prefix(root)
+        .or_else(|_| home.strip_prefix("/"))
+        .unwrap_or(home);
+    let directories = options.debug_dirs.iter();
     [home.join(name), home.join(".debug").join(name)]
         .into_iter()
-        .chain(directories.iter().map(|d| d.join(below_root).join(name)))
+        .chain(directories.map(|d| d.join(below_root).join(name)))
         .collect()
 }
 

@@ -112,6 +112,24 @@ fn by_debuglink_beside_the_program_and_below() {
 }
 
 #[test]
+fn by_debuglink_among_the_files_of_another_machine() {
+    let mut split = Split::new(&[]);
+    split.link("program.debug");
+    let root = split.path("machine");
+    let program = root.join("opt/program");
+    let debug = root.join("usr/lib/debug/opt/program.debug");
+    for (file, to) in [("program", &program), ("program.debug", &debug)] {
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::rename(split.path(file), to).unwrap();
+    }
+    split.module.path = "/opt/program".into();
+    let options = split.options().below(root);
+    let resolved = resolve(options, &split.module, &split.offsets);
+    assert_eq!(resolved.file(), Some(&*debug));
+    assert_eq!(resolved.detail(), Detail::Inlines);
+}
+
+#[test]
 fn by_debuglink_without_build_ids_the_checksum_decides() {
     let mut split = Split::new(&["-Wl,--build-id=none"]);
     split.link("program.debug");
