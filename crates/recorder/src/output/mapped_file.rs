@@ -14,9 +14,9 @@ use prof_procfs::{Task, without_deleted};
 use crate::output::synthesize::build_id_of;
 
 /// Opens the file that process `pid` has mapped at these addresses, in one of these ways: by its
-/// path as the process sees it, by the mapping itself (which takes privileges, and works for deleted
-/// files and memfds), as the program that the process runs, or by its path as we see it. Another
-/// file is not accepted. Paths are followed with the rights of the process's user.
+/// path as the process sees it, by the mapping itself (which takes privileges, and works for
+/// deleted files and memfds), as the program that the process runs, or by its path as we see it.
+/// Another file is not accepted. Paths are followed with the rights of the process's user.
 pub(crate) fn open_mapped(pid: Pid, module: &Module, addresses: &Range<u64>) -> io::Result<File> {
     let process = Task::of(pid);
     let path = without_deleted(&module.path);

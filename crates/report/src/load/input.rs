@@ -13,9 +13,9 @@ use super::{LoadOptions, foreign, load, packed};
 use crate::error::{Error, InputError};
 use crate::profile::Profile;
 
-/// Reads a recording of prof or perf, the text of `perf script`, folded stacks, or a profile of pprof,
-/// gperftools, jemalloc or V8, whatever it is called; any of them may be packed by gzip, xz or zstd.
-/// `-` is the standard input; what comes from there or from a pipe is
+/// Reads a recording of prof or perf, the text of `perf script`, folded stacks, or a profile of
+/// pprof, gperftools, jemalloc or V8, whatever it is called; any of them may be packed by gzip, xz
+/// or zstd. `-` is the standard input; what comes from there or from a pipe is
 /// held in memory as it is.
 ///
 /// # Errors

@@ -58,8 +58,9 @@ impl Target {
     }
 
     /// The function in which most weight was sampled. If its source is not there, the function
-    /// whose source is and that led to the most such code. Waits end in the kernel's scheduler, and
-    /// waits and allocations in functions that serve whoever calls them: their sources explain none.
+    /// whose source is and that led to the most such code. Waits end in the kernel's scheduler,
+    /// and waits and allocations in functions that serve whoever calls them: their sources explain
+    /// none.
     pub(super) fn hottest<'p>(shown: &FilteredSamples<'p>, sources: &Sources) -> Self {
         let symbolized = shown.symbolized();
         let event = shown.event();
