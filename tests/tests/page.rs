@@ -343,6 +343,27 @@ const ENTER: &str = "\u{e007}";
 const DOWN: &str = "\u{e015}";
 
 #[test]
+fn callers_of_a_deep_recursion_leave_their_function_in_sight() {
+    if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
+        return;
+    }
+    let session = Session::new();
+    let stack = format!("main;{}hot 1000\n", "recurse;".repeat(700));
+    session.write("deep", stack.as_bytes());
+    let page = write_page(&session, &["report", "-i", "deep"]);
+    let browser = Browser::start(session.directory());
+    browser.open(&page, "#view=sandwich");
+    let seen = browser.script(
+        "const callers = document.querySelector('.sandwich .flame');
+         const below = document.querySelector('.sandwich h3:nth-of-type(2)');
+         const end = callers.scrollHeight - callers.clientHeight - callers.scrollTop;
+         return [callers.scrollHeight > 5000, Math.abs(end) < 2,
+             below.getBoundingClientRect().top < innerHeight]",
+    );
+    assert_eq!(seen, serde_json::json!([true, true, true]));
+}
+
+#[test]
 fn every_event_has_its_lane() {
     if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
         return;

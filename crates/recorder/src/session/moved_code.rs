@@ -155,8 +155,9 @@ fn moved_from(
     )
     .then_some(())?;
     let start = anonymous.start.max(code.start / PAGE * PAGE);
+    let end = code.end.checked_next_multiple_of(PAGE)?;
     Some(MovedSegment {
-        addresses: start..anonymous.end.min(code.end.next_multiple_of(PAGE)),
+        addresses: start..anonymous.end.min(end),
         file_offset: load.offset_of(bias, start),
         module: as_known(target.modules, module, build_id_of(file)),
     })
@@ -230,11 +231,15 @@ impl Load {
 }
 
 fn loads(file: &File) -> Option<Vec<Load>> {
+    /// Programs have a dozen.
+    const MOST: usize = 1024;
     let cache = ReadCache::new(file);
     let header = elf::FileHeader64::<Endianness>::parse(&cache).ok()?;
     let endian = header.endian().ok()?;
-    // As in the header itself: no file of a program has more.
     let count = usize::from(header.e_phnum(endian));
+    if count > MOST {
+        return None;
+    }
     let table: &[elf::ProgramHeader64<Endianness>] =
         (&cache).read_slice_at(header.e_phoff(endian), count).ok()?;
     let loads = table

@@ -124,7 +124,7 @@ fn frame(call: &CallFrame, profile: &mut Profile) -> FrameId {
         functions: vec![SymbolFrame {
             function: Arc::from(function),
             file: is_script.then(|| Arc::from(call.url.as_str())),
-            line: u32::try_from(call.line_number + 1)
+            line: u32::try_from(call.line_number.saturating_add(1))
                 .ok()
                 .filter(|_| is_script),
             inlined: false,
