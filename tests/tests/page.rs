@@ -395,6 +395,55 @@ fn every_event_has_its_lane() {
 }
 
 #[test]
+fn differences_have_the_same_colours_on_the_page_and_as_svg() {
+    if !needs(&[Need::Tool("chromedriver"), Need::Tool("chromium")]) {
+        return;
+    }
+    let session = Session::new();
+    session.write(
+        "before",
+        b"main;grew 20\nmain;same 30\nmain;shrank;inner 50\n",
+    );
+    session.write(
+        "after",
+        b"main;grew 45\nmain;same 30\nmain;shrank;inner 25\n",
+    );
+    let diff = ["diff", "before", "after"];
+    let svg = [&diff[..], &["--flamegraph", "diff.svg"]].concat();
+    session.run(svg).assert_code(0);
+    let svg = std::fs::read_to_string(session.path("diff.svg")).unwrap();
+    let page = write_page(&session, &diff);
+    let browser = Browser::start(session.directory());
+    browser.open(&page, "");
+    for name in ["main", "grew", "same", "inner"] {
+        let frame = svg.split(&format!("<title>{name} (")).nth(1).unwrap();
+        let fill = frame.split("fill=\"rgb(").nth(1).unwrap();
+        let fill: Vec<u8> = fill
+            .split(')')
+            .next()
+            .unwrap()
+            .split(',')
+            .map(|channel| channel.parse().unwrap())
+            .collect();
+        // The upper left corner of the box, left of its name.
+        let color = browser.script(&format!(
+            "const box = prof.boxes().find(box => prof.name(box.id) === '{name}');
+             const canvas = document.querySelector('main canvas');
+             const scale = canvas.width / canvas.clientWidth;
+             const [x, y] = [(box.x + 2) * scale, (box.row * 18 + 3) * scale];
+             return [...canvas.getContext('2d').getImageData(x, y, 1, 1).data].slice(0, 3)"
+        ));
+        let near =
+            |(found, fill): (&Value, &u8)| found.as_u64().unwrap().abs_diff((*fill).into()) <= 20;
+        let colors = color.as_array().unwrap();
+        assert!(
+            colors.iter().zip(&fill).all(near),
+            "{name}: {color} {fill:?}"
+        );
+    }
+}
+
+#[test]
 fn changes_on_the_page_are_those_of_the_diff() {
     if !needs(&[Need::Tool("node")]) {
         return;
