@@ -40,6 +40,7 @@ int main(int argc, char **argv) {
         moved = mremap(copy, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, moved);
     if (moved != __start_moved)
         return 1;
+    __builtin___clear_cache(moved, moved + size);
     if (argc > 2) {
         puts("ready");
         fflush(stdout);

@@ -105,10 +105,12 @@ fn frame_line(line: &str) -> Option<FrameLine<'_>> {
     let (symbol, module) = rest.rsplit_once(" (")?;
     let offset = symbol.rsplit_once("+0x");
     let is_hex = |text: &str| text.bytes().all(|it| it.is_ascii_hexdigit());
+    // Code without a name is called after its file, and its offset is not one in a function.
+    let is_file = |name: &str| name.starts_with('[') || module.rsplit('/').next() == Some(name);
     Some(FrameLine {
         address,
         function: match offset {
-            Some((function, offset)) if is_hex(offset) => function,
+            Some((function, offset)) if is_hex(offset) && !is_file(function) => function,
             _ => symbol,
         },
         module,
@@ -229,6 +231,10 @@ mod tests {
         assert_eq!(
             frame("\t 10 work (inlined)"),
             Some((0x10, "work", "inlined"))
+        );
+        assert_eq!(
+            frame("\t 10 libz.so.1+0x10 (/usr/lib/libz.so.1)"),
+            Some((0x10, "libz.so.1+0x10", "/usr/lib/libz.so.1"))
         );
         assert_eq!(frame("\t work (inlined)"), None);
     }
