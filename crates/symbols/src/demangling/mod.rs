@@ -1,6 +1,8 @@
 //! Linker names to names for people, each once.
 
 mod dotnet;
+mod javascript;
+mod ocaml;
 pub(crate) mod readable;
 pub(crate) mod shorten;
 
@@ -12,6 +14,8 @@ use std::sync::Arc;
 use gimli::{EndianSlice, RunTimeEndian};
 
 use crate::demangling::dotnet::demangle_dotnet;
+use crate::demangling::javascript::demangle_javascript;
+use crate::demangling::ocaml::demangle_ocaml;
 use crate::demangling::readable::readable;
 use crate::options::Demangle;
 
@@ -138,8 +142,8 @@ fn without_alias(raw: &str) -> &str {
 
 /// The name for people of the function that the linker calls `raw`: Rust (v0, and legacy without
 /// its hash) and Itanium C++ names demangled and made [`readable`], methods of .NET without return
-/// type and assemblies, others as they are; without the suffixes by which compilers distinguish
-/// parts and variants of a function.
+/// type and assemblies, functions of OCaml with their modules, others as they are; without the
+/// suffixes and marks by which compilers distinguish parts and variants of a function.
 ///
 /// ```
 /// # use prof_symbols::demangle;
@@ -151,7 +155,10 @@ pub fn demangle(raw: &str) -> Cow<'_, str> {
     let raw = without_alias(without_clone(raw));
     match demangle_rust(raw).or_else(|| demangle_cpp(raw)) {
         Some(name) => Cow::Owned(readable(&name).into_owned()),
-        None => demangle_dotnet(raw).map_or(Cow::Borrowed(raw), Cow::Owned),
+        None => demangle_javascript(raw)
+            .or_else(|| demangle_ocaml(raw))
+            .or_else(|| demangle_dotnet(raw))
+            .map_or(Cow::Borrowed(raw), Cow::Owned),
     }
 }
 
