@@ -12,6 +12,7 @@
 mod aliases;
 pub mod browser;
 mod endless;
+mod memory;
 mod need;
 mod perf;
 mod program;
@@ -22,9 +23,11 @@ mod stacks;
 mod statistics;
 mod target;
 mod waiting;
+mod worker;
 
 pub use aliases::Aliases;
 pub use endless::Endless;
+pub use memory::PeakMemory;
 pub use need::{Need, allowed, cgroups, cpusets, dotnet, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
@@ -35,3 +38,4 @@ pub use stacks::{Stacks, is_root, starts_at_root};
 pub use statistics::assert_shares;
 pub use target::prof;
 pub use waiting::{spawn_ready, wait_until};
+pub use worker::worker;

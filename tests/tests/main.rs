@@ -51,6 +51,7 @@ mod runtimes;
 mod second_opinion;
 mod security;
 mod shared_tmp;
+mod silent_memory;
 mod storage;
 mod symbolization;
 mod targets;

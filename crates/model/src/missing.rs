@@ -13,6 +13,8 @@ pub struct MissingMemory {
     pub is_denied: bool,
     /// The process had ended.
     pub has_ended: bool,
+    /// It does not answer.
+    pub is_silent: bool,
 }
 
 impl MissingMemory {
@@ -21,6 +23,7 @@ impl MissingMemory {
         is_far: false,
         is_denied: false,
         has_ended: false,
+        is_silent: false,
     };
 
     /// Memory at `address` is needed, and the copy of the stack begins at `start`.
@@ -39,6 +42,9 @@ pub struct MissingCounts {
     pub denied: u64,
     /// The process had ended.
     pub ended: u64,
+    /// It did not answer.
+    #[serde(skip_serializing_if = "crate::quality::is_zero")]
+    pub silent: u64,
 }
 
 impl MissingCounts {
@@ -48,6 +54,7 @@ impl MissingCounts {
             far: missing.is_far.into(),
             denied: missing.is_denied.into(),
             ended: missing.has_ended.into(),
+            silent: missing.is_silent.into(),
         });
     }
 
@@ -56,5 +63,6 @@ impl MissingCounts {
         self.far = self.far.saturating_add(more.far);
         self.denied = self.denied.saturating_add(more.denied);
         self.ended = self.ended.saturating_add(more.ended);
+        self.silent = self.silent.saturating_add(more.silent);
     }
 }

@@ -9,7 +9,7 @@
 use prof_model::Tid;
 
 use crate::kernel::ring::Ring;
-use crate::process::signals::ThreadSignal;
+use crate::process::thread_signal::ThreadSignal;
 
 /// The ring of a CPU.
 #[derive(Debug)]

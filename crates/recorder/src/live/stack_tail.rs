@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use prof_events::LiveMemory;
 use prof_events::tracing::Errno;
 use prof_model::Pid;
-use prof_procfs::{Maps, Task};
+use prof_procfs::Maps;
 
+use crate::live::target_memory::{Reads, TargetMemory};
 use crate::queue::batch::TailInBatch;
 use crate::queue::message::{StackCopy, StackTail};
 
@@ -16,6 +16,7 @@ use crate::queue::message::{StackCopy, StackTail};
 pub(crate) struct TailReader {
     /// The most bytes that are read beyond a dump.
     limit: u64,
+    reads: Reads,
     /// Mappings that contain stacks, by process: only a hint, as the memory must match the dump.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
     /// The tails read in this pass over the rings, by process.
@@ -38,9 +39,10 @@ impl TailReader {
     const REMEMBERED: usize = 1024;
 
     /// A reader of at most this many bytes beyond a dump.
-    pub(crate) fn new(limit: u64) -> Self {
+    pub(crate) fn new(limit: u64, reads: Reads) -> Self {
         Self {
             limit,
+            reads,
             mappings: HashMap::new(),
             in_pass: Vec::new(),
             refused: 0,
@@ -95,9 +97,9 @@ impl TailReader {
     /// Appends the tail for this dump to `out`.
     pub(crate) fn read(&mut self, stack: &StackCopy, out: &mut Vec<u8>) -> Option<StackTail> {
         let end = stack.start.checked_add(stack.length as u64)?;
-        let memory = LiveMemory::of(stack.pid, stack.tid)?;
-        let maps = || Task::of(stack.pid).maps().ok();
-        let mapping = self.mapping(stack, memory, maps)?;
+        let reads = self.reads.clone();
+        let memory = TargetMemory::of(stack.pid, stack.tid, &reads)?;
+        let mapping = self.mapping(stack, &memory, || reads.maps(stack.pid))?;
         let start = overlap(stack)?;
         let limit = mapping.end.min(end.saturating_add(self.limit));
         if limit <= end {
@@ -121,7 +123,7 @@ impl TailReader {
     fn mapping(
         &mut self,
         stack: &StackCopy,
-        memory: LiveMemory,
+        memory: &TargetMemory,
         maps: impl FnOnce() -> Option<Maps>,
     ) -> Option<Range<u64>> {
         let (pid, address) = (stack.pid, stack.start);
@@ -155,6 +157,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     use prof_events::{HeldCommand, Program, Signals, wait_readable};
+    use prof_procfs::Task;
 
     use super::*;
 
@@ -169,14 +172,16 @@ mod tests {
             length: 1024,
         };
         let mut out = vec![1, 2, 3];
-        let tail = TailReader::new(TailReader::USUAL_LIMIT)
+        let tail = TailReader::new(TailReader::USUAL_LIMIT, Reads::Directly)
             .read(&part, &mut out)
             .expect("more");
         assert_eq!(tail.start, start + 512);
         assert_eq!(out.len(), 3 + tail.length);
         assert_eq!(out[3..3 + 2048], here[512..2560]);
         assert!(tail.mapping.0 <= start && tail.mapping.1 > start + 4096);
-        let little = TailReader::new(100).read(&part, &mut out).expect("some");
+        let little = TailReader::new(100, Reads::Directly)
+            .read(&part, &mut out)
+            .expect("some");
         assert_eq!(little.length, TailReader::OVERLAP as usize + 100);
     }
 
@@ -189,7 +194,7 @@ mod tests {
             length: 1024,
             start: here.as_ptr() as u64,
         };
-        let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT);
+        let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT, Reads::Directly);
         let mut out = vec![1, 2, 3];
         let tail = tail_reader.read(&part, &mut out).expect("more");
         tail_reader.share_in_pass(part.pid, TailInBatch { tail, at: 3 });
@@ -230,21 +235,30 @@ mod tests {
         };
         let reads = |tail_reader: &mut TailReader| {
             let mut reads = false;
-            let memory = LiveMemory::of(pid, pid).expect("a pid");
-            tail_reader.mapping(&stack, memory, || {
+            let memory = TargetMemory::of(pid, pid, &Reads::Directly).expect("a pid");
+            tail_reader.mapping(&stack, &memory, || {
                 reads = true;
                 None
             });
             reads
         };
-        assert!(reads(&mut TailReader::new(TailReader::USUAL_LIMIT)));
+        assert!(reads(&mut TailReader::new(
+            TailReader::USUAL_LIMIT,
+            Reads::Directly
+        )));
         command.signal(9);
         wait_readable(&[command.as_fd()], None).expect("the end");
         assert!(
-            !reads(&mut TailReader::new(TailReader::USUAL_LIMIT)),
+            !reads(&mut TailReader::new(
+                TailReader::USUAL_LIMIT,
+                Reads::Directly
+            )),
             "nobody has waited for it yet"
         );
         command.wait().expect("the status");
-        assert!(!reads(&mut TailReader::new(TailReader::USUAL_LIMIT)));
+        assert!(!reads(&mut TailReader::new(
+            TailReader::USUAL_LIMIT,
+            Reads::Directly
+        )));
     }
 }

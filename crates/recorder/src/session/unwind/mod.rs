@@ -14,6 +14,7 @@ use prof_perfdata::{Sample, context};
 use prof_runtimes::SyntheticCode;
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
+use crate::live::target_memory::{Reads, TargetMemory};
 use crate::live_names::LiveNames;
 use crate::queue::message::StackTail;
 use crate::session::mappings::KnownMappings;
@@ -90,8 +91,9 @@ impl ChainBuilder {
         live_names: Option<LiveNames>,
         budget: &Budget,
         reading: ReadBudget,
+        reads: Reads,
     ) -> Self {
-        let unwinder = Unwinder::new(LiveFiles::new(reading.clone()));
+        let unwinder = Unwinder::new(LiveFiles::new(reading.clone(), reads.clone()));
         Self {
             users: UserUnwinder {
                 unwinder: match memory {
@@ -102,7 +104,7 @@ impl ChainBuilder {
                     Some(_) => 0,
                     None => DeepThreads::USUAL_BYTES,
                 }),
-                runtimes: jit_runtimes(budget.clone(), reading),
+                runtimes: jit_runtimes(budget.clone(), reading, reads),
                 jit_names: JitNames::new(budget.clone()),
                 live_names,
                 kernel_callchain: Vec::new(),
@@ -250,7 +252,7 @@ impl UserUnwinder {
         let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
         let mut memory = SampleMemory::new(
-            (target.pid, stack.tid),
+            TargetMemory::of(target.pid, stack.tid, self.runtimes.reads()),
             now,
             earlier,
             &self.kernel_callchain,
