@@ -12,7 +12,6 @@
 mod aliases;
 pub mod browser;
 mod endless;
-mod memory;
 mod need;
 mod perf;
 mod program;
@@ -23,11 +22,9 @@ mod stacks;
 mod statistics;
 mod target;
 mod waiting;
-mod worker;
 
 pub use aliases::Aliases;
 pub use endless::Endless;
-pub use memory::PeakMemory;
 pub use need::{Need, allowed, cgroups, cpusets, dotnet, needs};
 pub use perf::{PerfSample, perf_record, perf_script};
 pub use program::{Compiler, Program, Variant};
@@ -38,4 +35,3 @@ pub use stacks::{Stacks, is_root, starts_at_root};
 pub use statistics::assert_shares;
 pub use target::prof;
 pub use waiting::{spawn_ready, wait_until};
-pub use worker::worker;

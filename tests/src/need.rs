@@ -32,10 +32,6 @@ pub enum Need {
     Ruby,
     /// .NET, in the package `dotnetcore2` of Python, which `.ci/run` installs.
     Dotnet,
-    /// FUSE, which not every container has.
-    Fuse,
-    /// Page faults that a process handles itself, which not every kernel has.
-    UserFaults,
     /// The CPU's counters, which CI's kind of machine lacks by nature.
     HardwareCounters,
 }
@@ -78,11 +74,6 @@ impl Need {
                 })
             }
             Self::Dotnet => dotnet().is_some(),
-            Self::Fuse => {
-                let open = fs::File::options().read(true).write(true).open("/dev/fuse");
-                open.is_ok() && Self::MountNamespaces.is_met()
-            }
-            Self::UserFaults => Path::new("/proc/sys/vm/unprivileged_userfaultfd").exists(),
             Self::HardwareCounters => has_hardware_counters(),
         }
     }
@@ -102,10 +93,7 @@ pub fn needs(needs: &[Need]) -> bool {
         return true;
     }
     let in_ci = std::env::var_os("CI").is_some_and(|value| value == "true");
-    let by_nature = |need: &Need| {
-        use Need::{Cpusets, Fuse, HardwareCounters, UserFaults};
-        matches!(need, HardwareCounters | Cpusets | Fuse | UserFaults)
-    };
+    let by_nature = |need: &Need| matches!(need, Need::HardwareCounters | Need::Cpusets);
     let excused = missing.iter().all(by_nature);
     assert!(!in_ci || excused, "this machine lacks {missing:?}");
     let thread = std::thread::current();

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use prof_tests::{Compiler, Need, Outcome, Program, Session, Stacks, needs, worker};
+use prof_tests::{Compiler, Need, Outcome, Program, Session, Stacks, needs};
 
 /// The compiler must not know the callees, or it could leave them out.
 const PROGRAM: Program = Program::new(&["allocations.c"], Compiler::Gcc, &["-fno-builtin"]);
@@ -198,8 +198,8 @@ fn is_seen_beside_the_recorder(session: &Session) -> bool {
     let mut command = session.prof(options);
     command.arg("--").arg(PROGRAM.build());
     let prof = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut prof = prof.unwrap();
-    let own = worker(&mut prof).to_string();
+    let prof = prof.unwrap();
+    let own = prof.id().to_string();
     let outcome = Outcome::new(&command, prof.wait_with_output().unwrap());
     outcome.assert_code(0);
     let mut perf = Command::new("perf");

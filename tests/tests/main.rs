@@ -51,7 +51,6 @@ mod runtimes;
 mod second_opinion;
 mod security;
 mod shared_tmp;
-mod silent_memory;
 mod storage;
 mod symbolization;
 mod targets;

@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 
 use prof_tests::{
     Compiler, Need, Outcome, PERF_EVENT_OPEN, PIDFD_OPEN, PTRACE, Program, Session, Stacks,
-    assert_shares, needs, perf_script, refusing, signal, wait_until, worker,
+    assert_shares, needs, perf_script, refusing, signal, wait_until,
 };
 
 const EPERM: i32 = 1;
@@ -241,9 +241,8 @@ fn ticks(pid: u32) -> u64 {
 }
 
 /// Stops the sampler until the target, which it must not hold just then, has run on for so long.
-fn look_away(prof: &mut Child, target: &mut Child, long: u64) {
+fn look_away(sampler: u32, target: &mut Child, long: u64) {
     let pid = target.id();
-    let sampler = worker(prof);
     loop {
         let begin = ticks(pid);
         signal("-STOP", sampler);
@@ -268,7 +267,7 @@ fn unsampled_time_is_missing() {
     let pid = target.id();
     let command = ["record", "--sampler", "ptrace", "-p", &pid.to_string()];
     let mut command = session.prof(command);
-    let mut prof = command.stderr(Stdio::piped()).spawn().unwrap();
+    let prof = command.stderr(Stdio::piped()).spawn().unwrap();
     let is_traced = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
         status.is_ok_and(|status| !status.contains("TracerPid:\t0\n"))
@@ -276,7 +275,7 @@ fn unsampled_time_is_missing() {
     wait_until(&mut target, is_traced);
     let begin = ticks(pid);
     wait_until(&mut target, || ticks(pid) > begin + 20);
-    look_away(&mut prof, &mut target, 120);
+    look_away(prof.id(), &mut target, 120);
     assert!(target.wait().unwrap().success());
     let outcome = Outcome::new(&command, prof.wait_with_output().unwrap());
     outcome

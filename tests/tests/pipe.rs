@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use prof_tests::{
     Need, Outcome, Program, Session, Stacks, assert_shares, needs, perf_script, signal, wait_until,
-    worker,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -132,7 +131,7 @@ fn reports_to_a_closed_pipe_end_silently() {
 fn unwinding_at_the_end_is_shown_and_can_be_cut_short() {
     let session = Session::new();
     let (mut prof, said) = with_much_left(&session);
-    let pid = worker(&mut prof);
+    let pid = prof.id();
     interrupt(pid);
     wait_until(&mut prof, || !is_pending(pid, 2));
     let output = prof.stdout.take().unwrap();

@@ -54,10 +54,11 @@ fn probes_of_killed_recorders_are_removed() {
     let session = Session::alone();
     for next in [["record", "--", "true"], ["stat", "--", "true"]] {
         // The command kills the recorder.
-        let kill = "echo $PPID; kill -KILL $PPID";
-        let killed = session.run(["record", "--alloc", "--", "sh", "-c", kill]);
-        assert_ne!(killed.status.code(), Some(0), "{killed}");
-        let group = format!("prof_{}/", killed.stdout.trim());
+        let mut prof = session.prof(["record", "--alloc", "--", "sh", "-c", "kill -KILL $PPID"]);
+        let prof = prof.spawn().unwrap();
+        let group = format!("prof_{}/", prof.id());
+        let mut prof = prof;
+        assert!(!prof.wait().unwrap().success());
         assert!(defined(&session).contains(&group));
         session.run(next).assert_code(0);
         assert!(!defined(&session).contains(&group), "{next:?}");

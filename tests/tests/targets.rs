@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
     Endless, Need, Outcome, Program, Session, copy_executable, needs, signal, spawn_ready,
-    wait_until, worker,
+    wait_until,
 };
 
 /// A program under a name of its own, which says that it is ready and ends when we let it.
@@ -165,7 +165,7 @@ fn several_processes_with_their_threads_and_later_children() {
 /// Starts a `prof` that has found no process of this name, and waits for one.
 fn waiting(session: &Session, pattern: &str) -> Child {
     let mut prof = spawn(session, &["--name", pattern, "--wait"]);
-    let status = format!("/proc/{}/status", worker(&mut prof));
+    let status = format!("/proc/{}/status", prof.id());
     let field = |name: &str| {
         let status = std::fs::read_to_string(&status).unwrap_or_default();
         let line = status.lines().find(|line| line.starts_with(name));
@@ -277,10 +277,7 @@ fn children_that_ran_before_explain_missing_samples() {
     BufReader::new(output).read_line(&mut ready).unwrap();
     let pid = parent.id().to_string();
     let outcome = session.run(["record", "-d", "0.1", "-p", &pid]);
-    outcome.assert_says(&[
-        "the target has a child that already ran",
-        "(--subprocesses)",
-    ]);
+    outcome.assert_says(&["the target has a child that already ran", "-p PID,PID"]);
     drop(parent.stdin.take());
     parent.wait().unwrap();
 }

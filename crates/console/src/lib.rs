@@ -8,10 +8,8 @@ mod message;
 mod output;
 mod parse;
 mod reference;
-mod worker;
 
 pub use generate::{complete, generate, pages, typed_words};
 pub use message::{Console, say, without_errno};
 pub use output::write_stdout;
 pub use parse::parsed;
-pub use worker::in_worker;

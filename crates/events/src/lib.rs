@@ -51,15 +51,12 @@ pub use kernel::context_pin::ContextPin;
 pub use kernel::ring::{Drained, Ring};
 pub use plan::advice::advice;
 pub use plan::trial::Trial;
-pub use process::cpus::{AllowedCpus, current_cpu, current_thread};
+pub use process::cpus::{AllowedCpus, current_cpu};
 pub use process::launcher::{HeldCommand, Launcher, Program, RunningCommand};
 pub use process::memory::LiveMemory;
 pub use process::poll::wait_readable;
-pub use process::signal_calls::{end_by, survive_file_size_limit};
-pub use process::signals::{ChildSignals, Interrupt, Signals};
+pub use process::signals::{ChildSignals, Interrupt, Signals, survive_file_size_limit};
 pub use process::streams::{stderr, stdout};
-pub use process::worker::in_worker;
-pub use process::worker_state::{WorkerEnd, supervisor};
 pub use rate::{MAX_STACK_DUMP, Rate};
 pub use request::allocators::allocations;
 pub use request::event::{

@@ -156,10 +156,6 @@ pub enum MissingFrames {
     TooManyNew,
     /// The memory layout of this version of the interpreter is unknown.
     UnknownVersion,
-    /// The memory of the process does not answer.
-    NoAnswer,
-    /// Reading the process took its share of a CPU.
-    OverShare,
 }
 
 impl MissingFrames {
@@ -178,10 +174,6 @@ impl MissingFrames {
             Self::Inconsistent => "the interpreter's memory was inconsistent",
             Self::TooDeep => "more frames than a sample can hold",
             Self::TooManyNew => "more new functions than prof reads for one sample",
-            Self::NoAnswer => "the memory of the process does not answer",
-            Self::OverShare => {
-                "reading them would take more than a quarter of a CPU (a lower rate, -F, helps)"
-            }
             Self::UnknownVersion => match language {
                 InterpretedLanguage::Python => "prof reads CPython 3.8 to 3.14 only",
                 InterpretedLanguage::Php => {

@@ -13,8 +13,6 @@ pub struct MissingMemory {
     pub is_denied: bool,
     /// The process had ended.
     pub has_ended: bool,
-    /// It does not answer.
-    pub is_silent: bool,
 }
 
 impl MissingMemory {
@@ -23,7 +21,6 @@ impl MissingMemory {
         is_far: false,
         is_denied: false,
         has_ended: false,
-        is_silent: false,
     };
 
     /// Memory at `address` is needed, and the copy of the stack begins at `start`.
@@ -42,9 +39,6 @@ pub struct MissingCounts {
     pub denied: u64,
     /// The process had ended.
     pub ended: u64,
-    /// It did not answer.
-    #[serde(skip_serializing_if = "crate::quality::is_zero")]
-    pub silent: u64,
 }
 
 impl MissingCounts {
@@ -54,7 +48,6 @@ impl MissingCounts {
             far: missing.is_far.into(),
             denied: missing.is_denied.into(),
             ended: missing.has_ended.into(),
-            silent: missing.is_silent.into(),
         });
     }
 
@@ -63,6 +56,5 @@ impl MissingCounts {
         self.far = self.far.saturating_add(more.far);
         self.denied = self.denied.saturating_add(more.denied);
         self.ended = self.ended.saturating_add(more.ended);
-        self.silent = self.silent.saturating_add(more.silent);
     }
 }

@@ -363,7 +363,7 @@ impl Quality {
     }
 }
 
-pub(crate) fn is_zero(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 

@@ -22,16 +22,9 @@ pub struct UnseenProcesses {
     /// Whether sampling was never enabled: the recording ended before the delay was over, or before
     /// a request to enable it.
     pub never_enabled: bool,
-    /// The names of processes whose memory or files did not answer, as far as they are known: they
-    /// were not read any more.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub silent: Vec<Box<str>>,
 }
 
 impl UnseenProcesses {
-    /// How many names are kept.
-    const MOST_NAMES: usize = 8;
-
     pub(crate) fn add(&mut self, other: &Self) {
         if self.protected.is_none() {
             self.protected.clone_from(&other.protected);
@@ -40,10 +33,6 @@ impl UnseenProcesses {
             self.unprivileged.clone_from(&other.unprivileged);
         }
         self.stopped = self.stopped.or(other.stopped);
-        self.silent.extend(other.silent.iter().cloned());
-        self.silent.sort_unstable();
-        self.silent.dedup();
-        self.silent.truncate(Self::MOST_NAMES);
         self.never_enabled |= other.never_enabled;
         self.left_running = self.left_running.max(other.left_running);
         self.older_children = self.older_children.max(other.older_children);

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use prof_console::{Console, in_worker, parsed};
+use prof_console::{Console, parsed};
 use prof_events::survive_file_size_limit;
 
 use flags::{CargoCli, CargoCommand, ProfCli, ProfCommand};
@@ -52,16 +52,16 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
         return generate::run(&cli.generate.unwrap_or_default());
     };
     match command {
-        ProfCommand::Record(flags) => reading_targets(|| record::verb(*flags)),
+        ProfCommand::Record(flags) => needing_proc(|| record::verb(*flags)),
         ProfCommand::Report(flags) => report::run(*flags),
         ProfCommand::View(flags) => report::view(&flags),
-        ProfCommand::Top(flags) => reading_targets(|| top::run(*flags)),
+        ProfCommand::Top(flags) => needing_proc(|| top::run(*flags)),
         ProfCommand::Annotate(flags) => report::annotate(*flags),
         ProfCommand::Script(flags) => report::script(*flags),
         ProfCommand::Archive(flags) => archive::run(&flags),
         ProfCommand::Diff(flags) => report::diff(*flags).map(report::CheckedLimits::conclude),
-        ProfCommand::Ci(flags) => reading_targets(|| ci::run(*flags)),
-        ProfCommand::Stat(flags) => reading_targets(|| stat::run(*flags)),
+        ProfCommand::Ci(flags) => needing_proc(|| ci::run(*flags)),
+        ProfCommand::Stat(flags) => needing_proc(|| stat::run(*flags)),
         ProfCommand::List(flags) => list::run(&flags),
         ProfCommand::Doctor(flags) => needing_proc(|| doctor::run(&flags)),
     }
@@ -71,7 +71,7 @@ fn run(cli: ProfCli) -> Result<ExitCode> {
 pub fn cargo_prof() -> ExitCode {
     with_large_stack(|| {
         let CargoCommand::Prof(flags) = parsed::<CargoCli>().command;
-        finish(in_worker(|| cargo::run(*flags)))
+        finish(cargo::run(*flags))
     })
 }
 
@@ -98,11 +98,6 @@ fn needing_proc(verb: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
          --mount-proc`, or as root `mount -t proc proc /proc`)"
     );
     verb()
-}
-
-/// Runs a verb that reads other processes, which may make it wait for ever.
-fn reading_targets(verb: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
-    needing_proc(|| in_worker(verb))
 }
 
 fn finish(outcome: Result<ExitCode>) -> ExitCode {

@@ -1,6 +1,5 @@
 //! Targets, and running processes by their names.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use prof_console::Console;
 use prof_procfs::{Task, newest, processes};
-use prof_recorder::{JobThread, Signals, Target};
+use prof_recorder::{Signals, Target};
 use prof_report::Pattern;
 
 /// The requested target.
@@ -73,7 +72,6 @@ pub(crate) fn processes_of(ids: &[i32], console: Console) -> Vec<i32> {
 /// There is none, or a signal arrived while waiting.
 fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
     let mut schedule = SearchSchedule::new(Instant::now());
-    let mut programs = Programs::default();
     loop {
         // Also if each process that is found ends before it can be sampled.
         if signals.next().is_some_and(|signal| !signal.rotates()) {
@@ -81,7 +79,7 @@ fn named(pattern: &Pattern, wait: bool, signals: &Signals) -> Result<Vec<i32>> {
         }
         let begin = Instant::now();
         if schedule.is_due(newest(), begin) {
-            let found = matching(pattern, &mut programs);
+            let found = matching(pattern);
             if !found.is_empty() {
                 return Ok(found);
             }
@@ -147,58 +145,21 @@ impl SearchSchedule {
     }
 }
 
-/// The programs that processes run, by their first arguments: these are in their memory, which may
-/// not answer.
-struct Programs {
-    thread: JobThread,
-    /// The processes that did not answer.
-    silent: HashSet<i32>,
-}
-
-impl Default for Programs {
-    fn default() -> Self {
-        Self {
-            thread: JobThread::new(false),
-            silent: HashSet::new(),
-        }
-    }
-}
-
-impl Programs {
-    const TIME_OUT: Duration = Duration::from_millis(200);
-
-    /// Empty if it is unknown.
-    fn of(&mut self, pid: i32) -> Vec<u8> {
-        if self.silent.contains(&pid) {
-            return Vec::new();
-        }
-        let program = self
-            .thread
-            .run(Self::TIME_OUT, move || Task::of(pid).program());
-        program.unwrap_or_else(|| {
-            self.silent.insert(pid);
-            Vec::new()
-        })
-    }
-}
-
-fn matching(pattern: &Pattern, programs: &mut Programs) -> Vec<i32> {
-    let own = [Some(std::process::id() as i32), prof_events::supervisor()];
-    let others = (processes().into_iter()).filter(|&pid| !own.contains(&Some(pid)));
-    others
-        .filter(|&pid| is_named(pid, pattern, programs))
-        .collect()
+fn matching(pattern: &Pattern) -> Vec<i32> {
+    let own = std::process::id() as i32;
+    let others = processes().into_iter().filter(|&pid| pid != own);
+    others.filter(|&pid| is_named(pid, pattern)).collect()
 }
 
 /// Compares the name of its main thread, and the file name of its first argument: the former is cut
 /// off after 15 bytes.
-fn is_named(pid: i32, pattern: &Pattern, programs: &mut Programs) -> bool {
+fn is_named(pid: i32, pattern: &Pattern) -> bool {
     let process = Task::of(pid);
     let has_ended = || process.threads().is_err();
     if process.stat().is_ok_and(|stat| stat.state.has_ended()) && has_ended() {
         return false;
     }
-    let first = programs.of(pid);
+    let first = process.program();
     let program = Path::new(OsStr::from_bytes(&first)).file_name();
     let names = [
         String::from_utf8_lossy(&process.name()).into_owned(),
@@ -238,14 +199,13 @@ mod tests {
         while !ended() {
             std::thread::yield_now();
         }
-        let mut programs = Programs::default();
-        assert!(matching(&pattern, &mut programs).is_empty());
+        assert!(matching(&pattern).is_empty());
         child.wait().expect("waited for");
         let nobody: Pattern = "^no-such-name$".parse().expect("a pattern");
         let error = named(&nobody, false, &signals).expect_err("nobody");
         assert!(error.to_string().contains("--wait"), "{error}");
         let all: Pattern = ".".parse().expect("a pattern");
-        assert!(!matching(&all, &mut programs).contains(&(std::process::id() as i32)));
+        assert!(!matching(&all).contains(&(std::process::id() as i32)));
     }
 
     #[test]

@@ -45,7 +45,6 @@ mod summary;
 
 pub use control::Control;
 pub use error::Error;
-pub use live::job_thread::JobThread;
 pub use live_names::LiveNames;
 pub use options::{
     Backend, CpuTarget, Delay, Options, ResourceLimits, Rotation, Schedule, Storage, Streaming,

@@ -18,7 +18,6 @@ use crate::error::Error;
 use crate::lifecycle::Running;
 use crate::lifecycle::launch::{self, Starting};
 use crate::live::readings::LiveReadings;
-use crate::live::target_memory::Reads;
 use crate::offcpu::blocked_threads::BlockedThreadSampler;
 use crate::options::{Delay, Options, ResourceLimits, Schedule, Target};
 use crate::output::file::is_stdout;
@@ -198,7 +197,6 @@ fn session(
     let names = options.limits.map(|limits| limits.names);
     let budget = Budget::new(names.unwrap_or(ResourceLimits::USUAL_NAMES));
     let reading = ReadBudget::new(Instant::now());
-    let reads = Reads::delegated(&live);
     Ok(Session::new(SessionInput {
         events,
         output,
@@ -212,12 +210,10 @@ fn session(
                 .map(|it| it.names.clone()),
             &budget,
             reading.clone(),
-            reads.clone(),
         ),
         budget,
         reading,
         live,
-        reads,
     })
     .stored(&options.storage))
 }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use prof_tests::{
-    Compiler, Need, Outcome, PeakMemory, Program, Session, Stacks, USER_CODE, assert_shares,
-    copy_executable, needs, perf_script, signal, wait_until,
+    Compiler, Need, Outcome, Program, Session, Stacks, USER_CODE, assert_shares, copy_executable,
+    needs, perf_script, signal, wait_until,
 };
 
 const SHARES: Program = Program::c(&["shares.c"]);
@@ -223,17 +223,24 @@ fn storm(session: &Session, options: &[&str], arguments: &[&str]) -> (Outcome, u
     let mut command = session.prof(words);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let mut peak = PeakMemory::of(child.id());
+    let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
-        peak.look();
+        peak = peak.max(peak_of(child.id()).unwrap_or(0));
         // Do not take CPU time from the measured program.
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let outcome = Outcome::new(&command, child.wait_with_output().unwrap());
     outcome.assert_code(0);
-    let peak = peak.look() >> 10;
     println!("{arguments:?}: at most {peak} KiB");
     (outcome, peak)
+}
+
+fn peak_of(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// How many records of a kind perf finds in the recording.

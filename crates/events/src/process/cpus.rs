@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use prof_model::Tid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// CPUs that a thread may run on.
@@ -36,11 +35,6 @@ impl AllowedCpus {
 /// The CPU that the calling thread runs on; it may be on another one right after.
 pub fn current_cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
-}
-
-/// The calling thread, as the kernel calls it.
-pub fn current_thread() -> Tid {
-    rustix::thread::gettid().as_raw_nonzero().get()
 }
 
 impl fmt::Debug for AllowedCpus {

@@ -1,20 +1,30 @@
 //! The signals that end a recording, as something to poll.
 
 use std::io;
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::mem::{self, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
 
-use prof_model::Pid;
+use prof_model::Tid;
 
-use crate::process::duplicate_signals::{Arrival, DuplicateSignals};
-use crate::process::poll::wait_readable;
-use crate::process::signal_calls::{
-    bit, is_ignored, read, set, set_disposition, signalfd, take_effect,
-};
-use crate::process::worker_state;
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with EFBIG, instead of
+/// silently ending this process (SIGXFSZ). A signal that is ignored stays ignored.
+///
+/// The signal is handled, not blocked or ignored: a program that we start finds it as we did.
+pub fn survive_file_size_limit() {
+    extern "C" fn ignore(_: i32) {}
+    let handler: extern "C" fn(i32) = ignore;
+    // SAFETY: a `sigaction` of zeros is valid: default action, no flags, empty mask.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: the pointer is valid for the call, which only writes what the action is.
+    unsafe { libc::sigaction(libc::SIGXFSZ, ptr::null(), &raw mut action) };
+    if action.sa_sigaction == libc::SIG_DFL {
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART;
+        // SAFETY: the action is valid, and its handler does nothing.
+        unsafe { libc::sigaction(libc::SIGXFSZ, &raw const action, ptr::null_mut()) };
+    }
+}
 
 /// SIGINT, SIGTERM and SIGHUP, blocked and readable from a descriptor (signalfd). SIGCHLD is
 /// blocked with them, for [`Signals::children`].
@@ -28,8 +38,6 @@ use crate::process::worker_state;
 pub struct Signals {
     fd: OwnedFd,
     before: SignalState,
-    /// Of a worker.
-    pairs: Mutex<DuplicateSignals>,
 }
 
 /// What a command inherits of signals.
@@ -53,6 +61,21 @@ impl SignalState {
     }
 }
 
+/// Sets what a signal does, to the default or to nothing; returns what it did.
+fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: neither the default nor ignoring runs code of ours.
+    unsafe { libc::signal(signal, disposition) }
+}
+
+/// Whether nothing happens when this signal comes.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: a `sigaction` of zeros is valid.
+    let mut action: libc::sigaction = unsafe { mem::zeroed() };
+    // SAFETY: the pointer is valid for the call, which only writes what the action is.
+    unsafe { libc::sigaction(signal, ptr::null(), &raw mut action) };
+    action.sa_sigaction == libc::SIG_IGN
+}
+
 /// Readable when a child, or a thread that we trace, has stopped or ended (SIGCHLD).
 #[derive(Debug)]
 pub struct ChildSignals {
@@ -69,6 +92,99 @@ impl ChildSignals {
 impl AsFd for ChildSignals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// A signal to the thread that created this, which it blocks, readable from a descriptor: SIGURG,
+/// which does nothing if it is not blocked.
+#[derive(Debug)]
+pub(crate) struct ThreadSignal {
+    fd: OwnedFd,
+}
+
+impl ThreadSignal {
+    /// Its number.
+    pub(crate) const NUMBER: i32 = libc::SIGURG;
+
+    /// Blocks it in the calling thread, from now on.
+    pub(crate) fn block() -> io::Result<Self> {
+        let fd = signalfd(&set(&[Self::NUMBER]))?;
+        Self::block_here();
+        Ok(Self { fd })
+    }
+
+    /// Blocks it in the calling thread, which [waits](Self::wait) for it without a descriptor.
+    pub(crate) fn block_here() {
+        let set = set(&[Self::NUMBER]);
+        // SAFETY: the set is valid, and the previous one is not requested.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, ptr::null_mut()) };
+    }
+
+    /// Waits until it has come to the calling thread, which blocks it: however often, once.
+    pub(crate) fn wait() {
+        let set = set(&[Self::NUMBER]);
+        // SAFETY: the set is valid, and the signal's details are not requested. It fails only if
+        // another signal was handled (EINTR).
+        while unsafe { libc::sigwaitinfo(&raw const set, ptr::null_mut()) } < 0 {}
+    }
+
+    /// Forgets that it has come to the calling thread, which blocks it.
+    pub(crate) fn forget() {
+        let set = set(&[Self::NUMBER]);
+        let at_once = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the set and the time are valid, and the signal's details are not requested.
+        unsafe { libc::sigtimedwait(&raw const set, ptr::null_mut(), &raw const at_once) };
+    }
+
+    /// Sends it to a thread of this process; nothing happens if that has ended.
+    pub(crate) fn send(tid: Tid) {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        // SAFETY: it takes three integers.
+        unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, Self::NUMBER) };
+    }
+
+    /// The calling thread, as the kernel calls it.
+    pub(crate) fn this_thread() -> Tid {
+        rustix::thread::gettid().as_raw_nonzero().get()
+    }
+
+    /// Makes it wait for the next signal. Only the thread that created it may call this.
+    pub(crate) fn clear(&self) {
+        // However often it came, there is one to read.
+        read(&self.fd);
+    }
+}
+
+impl AsFd for ThreadSignal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Which signals a thread blocks.
+pub(crate) struct SignalMask(libc::sigset_t);
+
+impl SignalMask {
+    /// Blocks all signals in the calling thread, and returns the previous mask.
+    pub(crate) fn block_all() -> Self {
+        let mut all = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: both point to memory for a set; the first call fills one, which the second reads
+        // before it fills the other. Neither can fail with these arguments.
+        unsafe {
+            libc::sigfillset(all.as_mut_ptr());
+            libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+            Self(before.assume_init())
+        }
+    }
+
+    /// Blocks exactly these signals in the calling thread.
+    pub(crate) fn restore(self) {
+        // SAFETY: the set is valid, and the previous one is not requested.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
 
@@ -89,16 +205,19 @@ impl Interrupt {
 
     /// Has the default effect of the signal on the process: ends it, unless the signal is ignored.
     pub fn take_effect(&self) {
-        if !is_ignored(self.signal) {
-            worker_state::ends_by(self.signal);
+        let this = set(&[self.signal]);
+        // SAFETY: the number is that of a signal, the set is valid, and the previous one is not
+        // requested.
+        unsafe {
+            libc::raise(self.signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const this, ptr::null_mut());
         }
-        take_effect(self.signal);
     }
 }
 
 impl Signals {
     const WATCHED: [i32; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
-    pub(super) const ROTATE: i32 = libc::SIGUSR2;
+    const ROTATE: i32 = libc::SIGUSR2;
 
     /// Blocks the signals in this thread and in those that it creates later: call it first in
     /// `main`, before there are other threads.
@@ -124,7 +243,6 @@ impl Signals {
         // Linux queues ignored signals, too, while they are blocked.
         let is_watched = |&signal: &i32| signal != libc::SIGHUP || !is_ignored(signal);
         let watched: Vec<i32> = watched.iter().copied().filter(is_watched).collect();
-        let bits = watched.iter().fold(0, |bits, &signal| bits | bit(signal));
         let watched = set(&watched);
         let fd = signalfd(&watched)?;
         let mut blocked = watched;
@@ -144,60 +262,19 @@ impl Signals {
             mask,
             ignores_children: children == libc::SIG_IGN,
         };
-        worker_state::take_signals(bits);
-        Ok(Self {
-            fd,
-            before,
-            pairs: Mutex::default(),
-        })
+        Ok(Self { fd, before })
     }
 
     /// The next signal that came, if any. Never waits.
-    ///
-    /// A signal to the process group, as from the terminal, comes to a worker and to its
-    /// supervisor, which passes it on: it counts once.
     pub fn next(&self) -> Option<Interrupt> {
-        loop {
-            let info = read(&self.fd)?;
-            let (signal, sender) = (info.ssi_signo as i32, info.ssi_pid as Pid);
-            let is_passed =
-                info.ssi_code == libc::SI_QUEUE && worker_state::supervisor() == Some(sender);
+        let info = read(&self.fd)?;
+        Some(Interrupt {
+            signal: info.ssi_signo as i32,
             // Signals from the terminal come from the kernel (SI_KERNEL), not from kill or tgkill.
-            let sender = match is_passed {
-                true => info.ssi_ptr as Pid,
-                false if info.ssi_code == libc::SI_KERNEL => 0,
-                false => sender,
-            };
-            let arrival = Arrival {
-                signal,
-                sender,
-                is_passed,
-            };
-            let is_duplicate = || self.pairs().completes(arrival, Instant::now());
-            if worker_state::supervisor().is_none() || !is_duplicate() {
-                return Some(Interrupt {
-                    signal,
-                    // The end of the terminal is signalled to the session's leader only.
-                    from_terminal: sender == 0 && signal != libc::SIGHUP,
-                });
-            }
-        }
-    }
-
-    fn pairs(&self) -> MutexGuard<'_, DuplicateSignals> {
-        self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for signals that the supervisor still passes on, and that have come already: otherwise
-    /// they would end this process.
-    fn wait_for_duplicates(&self) {
-        let awaits = || self.pairs().awaits(Instant::now());
-        while let Some(left) = awaits() {
-            if wait_readable(&[self.as_fd()], Some(left)).is_err() {
-                return;
-            }
-            while self.next().is_some() {}
-        }
+            // The end of the terminal is signalled to the session's leader only.
+            from_terminal: info.ssi_code == libc::SI_KERNEL
+                && info.ssi_signo != libc::SIGHUP as u32,
+        })
     }
 
     /// Changes of children, as a descriptor to poll.
@@ -216,6 +293,42 @@ impl Signals {
     }
 }
 
+fn set(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset initializes the set, sigaddset only adds valid signal numbers.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for &signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        set.assume_init()
+    }
+}
+
+fn signalfd(set: &libc::sigset_t) -> io::Result<OwnedFd> {
+    let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+    // SAFETY: the set is initialized; signalfd returns a new descriptor or -1.
+    let fd = unsafe { libc::signalfd(-1, set, flags) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and owned by nothing else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The next signal of a signalfd, if any.
+fn read(fd: &OwnedFd) -> Option<libc::signalfd_siginfo> {
+    let mut info = MaybeUninit::<libc::signalfd_siginfo>::uninit();
+    let size = mem::size_of::<libc::signalfd_siginfo>();
+    // SAFETY: the buffer has `size` bytes.
+    let read = unsafe { libc::read(fd.as_raw_fd(), info.as_mut_ptr().cast(), size) };
+    if usize::try_from(read) != Ok(size) {
+        return None;
+    }
+    // SAFETY: the kernel filled the whole structure, which is plain integers.
+    Some(unsafe { info.assume_init() })
+}
+
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
@@ -224,10 +337,6 @@ impl AsFd for Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        if worker_state::supervisor().is_some() {
-            self.wait_for_duplicates();
-        }
-        worker_state::take_signals(0);
         self.before.restore();
     }
 }

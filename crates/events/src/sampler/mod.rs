@@ -19,7 +19,7 @@ use crate::attr::setup::{Scope, Setup};
 use crate::kernel;
 use crate::kernel::probe_reach::ProbeReach;
 use crate::kernel::ring::{Drained, Ring};
-use crate::process::thread_signal::ThreadSignal;
+use crate::process::signals::ThreadSignal;
 use crate::request::Toggling;
 use exit_counters::ExitCounters;
 use opened::Opened;

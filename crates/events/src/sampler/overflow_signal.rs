@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 
 use crate::kernel;
-use crate::process::thread_signal::ThreadSignal;
+use crate::process::signals::ThreadSignal;
 
 /// Signals samples to the thread that requested it, or to those that watch the rings.
 #[derive(Debug)]

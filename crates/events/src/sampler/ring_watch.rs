@@ -9,7 +9,7 @@
 use prof_model::Tid;
 
 use crate::kernel::ring::Ring;
-use crate::process::thread_signal::ThreadSignal;
+use crate::process::signals::ThreadSignal;
 
 /// The ring of a CPU.
 #[derive(Debug)]

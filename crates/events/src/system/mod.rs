@@ -15,7 +15,7 @@ use prof_procfs::settings::{cpu_info, setting};
 use rustix::process::{Resource, getrlimit};
 
 pub use crate::process::limits::raise_limits;
-use crate::process::signal_calls::SignalMask;
+use crate::process::signals::SignalMask;
 
 /// The machine's settings that limit sampling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,14 +121,6 @@ pub fn monotonic_now() -> u64 {
     (now.tv_sec as u64)
         .saturating_mul(1_000_000_000)
         .saturating_add(now.tv_nsec as u64)
-}
-
-/// The CPU time of the calling thread, in nanoseconds.
-pub fn thread_cpu_time() -> u64 {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    (used.tv_sec as u64)
-        .saturating_mul(1_000_000_000)
-        .saturating_add(used.tv_nsec as u64)
 }
 
 /// The local time as digits, year first, down to hundredths of a second: `2026112111034927`.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
-use prof_console::{Console, generate, in_worker, pages, parsed, write_stdout};
+use prof_console::{Console, generate, pages, parsed, write_stdout};
 
 /// Profiles of many machines: a data set of open files, and queries over it.
 #[derive(Debug, Parser)]
@@ -69,9 +69,7 @@ fn run_verb(cli: FleetCli) -> Result<ExitCode> {
     };
     match command {
         FleetCommand::Push(flags) => return push::run(&flags),
-        FleetCommand::Collect(flags) => {
-            return in_worker(|| collect::run(flags).map(|()| ExitCode::SUCCESS));
-        }
+        FleetCommand::Collect(flags) => collect::run(flags)?,
         FleetCommand::Query(flags) => query::run(&flags)?,
         FleetCommand::Data(flags) => return data::run(&flags),
     }

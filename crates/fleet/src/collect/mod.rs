@@ -76,8 +76,8 @@ impl Collection {
     const LAST_PUSH: Duration = Duration::from_secs(10);
     /// The recorder's limit on memory that it keeps from sample to sample.
     const MEMORY: usize = 24 << 20;
-    /// And its memory for names: half of it suffices for 15,000 functions of a process.
-    const NAMES: usize = 6 << 20;
+    /// And its memory for names: half of it suffices for 30,000 functions of a process.
+    const NAMES: usize = 12 << 20;
     /// The size of all rings together, unless each would be smaller than its smallest size.
     const ALL_RINGS: u64 = 16 << 20;
     /// A second's dumps of one CPU fit into the largest.

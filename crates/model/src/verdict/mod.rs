@@ -97,7 +97,6 @@ impl Verdict {
             .chain(left_out::left_out(quality))
             .chain(probes::unreached(quality))
             .chain(quality.privileged_programs())
-            .chain(quality.silent_processes())
             .chain(left_running(&quality.unseen))
             .chain(older_children(&quality.unseen).filter(|_| has_few_samples(quality)))
             .chain(quality.size_limit.map(size_limit))

@@ -42,8 +42,6 @@ fn why_missing(end: StackEnd, quality: &Quality) -> String {
         "the kernel denies access to the process"
     } else if quality.is_mostly(end, |missing| missing.ended) {
         "the process had ended"
-    } else if quality.is_mostly(end, |missing| missing.silent) {
-        "the process does not answer"
     } else {
         return String::new();
     };

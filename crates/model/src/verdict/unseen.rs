@@ -14,20 +14,6 @@ impl Quality {
         protected.chain(self.unprivileged_program())
     }
 
-    /// Which processes did not answer when they were read.
-    pub(super) fn silent_processes(&self) -> Option<String> {
-        let names: Vec<&str> = self.unseen.silent.iter().map(|name| &**name).collect();
-        let (last, others) = names.split_last()?;
-        let (named, them) = match others {
-            [] => ((*last).to_owned(), "it is"),
-            _ => (format!("{} and {last}", others.join(", ")), "they are"),
-        };
-        Some(format!(
-            "memory or files of {named} did not answer (a file system, disk or process that hangs), and \
-             {them} read no more: such stacks lack callers and functions"
-        ))
-    }
-
     /// Which program could not be sampled, and what helps: the kernel keeps the events of CPUs when
     /// it ends those of the process (`setup_new_exec` in the kernel's fs/exec.c). With ptrace, it
     /// has none to end.

@@ -16,7 +16,6 @@ use std::time::Duration;
 use prof_filemap::Rights;
 use prof_model::Pid;
 use prof_procfs::{Task, descriptor};
-use prof_recorder::JobThread;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -29,15 +28,6 @@ use super::perf_maps::{PerfMap, file_name, open_tmp};
 /// however slowly: the exchange ends then.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const LONGEST_ANSWER: usize = 64 << 10;
-/// How long the kernel may take to show what a process has mapped.
-const TO_MAPS: Duration = Duration::from_millis(200);
-
-fn is_jvm(pid: Pid) -> bool {
-    Task::of(pid).maps().is_ok_and(|maps| {
-        let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
-        files.any(|file| file.file_name() == Some("libjvm.so".as_ref()))
-    })
-}
 
 /// Makes a process write its perf map, if it is a JVM that has none; `None` if not. `all` is the
 /// deadline of the requests to all JVMs.
@@ -47,8 +37,11 @@ fn is_jvm(pid: Pid) -> bool {
 /// It does not write one in time, or a signal came (`Interrupted`).
 pub(super) fn request_perf_map(pid: Pid, all: &Deadline<'_>) -> io::Result<Option<PerfMap>> {
     let process = Task::of(pid);
-    // Its mappings may not answer.
-    if JobThread::new(false).run(TO_MAPS, move || is_jvm(pid)) != Some(true) {
+    let is_jvm = process.maps().is_ok_and(|maps| {
+        let mut files = maps.iter().map(|entry| Path::new(&entry.path).to_owned());
+        files.any(|file| file.file_name() == Some("libjvm.so".as_ref()))
+    });
+    if !is_jvm {
         return Ok(None);
     }
     let Some(inner) = process.status().ok().and_then(|status| status.inner_pid()) else {

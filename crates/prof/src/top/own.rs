@@ -1,19 +1,13 @@
 //! The default target without the permission to watch everything: the user's own processes.
 
-use std::time::Duration;
-
 use anyhow::{Result, bail};
 use prof_events::system::Privileges;
 use prof_procfs::{Task, processes, settings::setting};
-use prof_recorder::JobThread;
 
 use crate::flags::{SamplerFlag, SamplingFlags, TargetSelection};
 
 /// Printed before the first table, or shown until a key is pressed.
 pub(super) const NOTE: &str = "only your processes and their children: -a needs root";
-
-/// How long the kernel may take to show what a process has mapped.
-const TIME_OUT: Duration = Duration::from_millis(200);
 
 /// If no target is given and the kernel does not let us watch everything, watches all of the user's
 /// processes that can be watched; returns whether it does so.
@@ -30,15 +24,11 @@ pub(super) fn watch_instead(
     if privileges.may_perfmon() || !(1..=2).contains(&paranoid) {
         return Ok(false);
     }
-    let own = [Some(std::process::id() as i32), prof_events::supervisor()];
-    let others = (processes().into_iter()).filter(|&pid| !own.contains(&Some(pid)));
-    // Their mappings may not answer.
-    let thread = JobThread::new(false);
-    let is_open = |&pid: &i32| {
-        let user = privileges.user;
-        thread.run(TIME_OUT, move || is_open(pid, user)) == Some(true)
-    };
-    target.pids = others.filter(is_open).collect();
+    let own = std::process::id() as i32;
+    let others = processes().into_iter().filter(|&pid| pid != own);
+    target.pids = others
+        .filter(|&pid| is_open(pid, privileges.user))
+        .collect();
     if target.pids.is_empty() {
         bail!("none of your processes can be watched, and -a needs root: name a command to run");
     }

@@ -413,9 +413,8 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let file = ProbedFile::read(&own);
         let mut mapped = 0;
-        use crate::live::target_memory::Reads;
         let pid = std::process::id() as Pid;
-        let mut ids = synthesize::BuildIds::new(Reads::Directly);
+        let mut ids = synthesize::BuildIds::default();
         synthesize::process(pid, &mut ids, &mut |record| {
             if let Record::Mmap(mmap) = record {
                 assert_eq!(file.is_mapped_by(mmap), mmap.path == own);

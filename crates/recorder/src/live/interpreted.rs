@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use prof_events::{LiveMemory, system};
 use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
 use prof_runtimes::{
     InterpretedStack, Interpreter, InterpreterCache, InterpreterThread, Memory, NativeStack,
@@ -20,7 +21,6 @@ use prof_unwinder::Target;
 use crate::live::last_sleep::LastSleep;
 use crate::live::prefetch::Prefetch;
 use crate::live::readings::LiveReadings;
-use crate::live::target_memory::{Reads, TargetMemory};
 use crate::queue::message::{InterpretedReading, SampledThread};
 
 /// Reads the frames of interpreters that are known, with what one thread of the recorder remembers
@@ -28,7 +28,6 @@ use crate::queue::message::{InterpretedReading, SampledThread};
 #[derive(Debug)]
 pub(crate) struct InterpreterReader {
     shared: Arc<LiveReadings>,
-    reads: Reads,
     programs: HashMap<Pid, Program>,
     prefetched: Vec<u8>,
     /// How many of the programs had ended when those were forgotten.
@@ -41,6 +40,8 @@ struct Program {
     cache: InterpreterCache,
     /// By thread.
     prefetches: HashMap<Tid, Prefetch>,
+    /// Until when nothing is read, by the clock of the records.
+    rests_until: u64,
 }
 
 /// What a thread has done since it was sampled.
@@ -58,7 +59,7 @@ pub(crate) enum SinceSample<'a> {
 /// The memory of a process as it is now.
 pub(crate) struct Now {
     pid: Pid,
-    live: TargetMemory,
+    live: LiveMemory,
     /// How often it was read.
     reads: u32,
     /// How often it may be.
@@ -67,8 +68,8 @@ pub(crate) struct Now {
 
 impl Now {
     /// Of a process, of which `tid` is a thread.
-    pub(crate) fn of(pid: Pid, tid: Tid, reads: &Reads) -> Option<Self> {
-        let live = TargetMemory::of(pid, tid, reads)?;
+    pub(crate) fn of(pid: Pid, tid: Tid) -> Option<Self> {
+        let live = LiveMemory::of(pid, tid)?;
         Some(Self {
             pid,
             live,
@@ -78,9 +79,9 @@ impl Now {
     }
 
     /// Of the process of a sample.
-    pub(crate) fn of_target(target: &Target<'_>, reads: &Reads) -> Option<Self> {
+    pub(crate) fn of_target(target: &Target<'_>) -> Option<Self> {
         let living = target.process.threads().next();
-        Self::of(target.pid, living.unwrap_or(target.pid), reads)
+        Self::of(target.pid, living.unwrap_or(target.pid))
     }
 
     /// Limits the cost of a hostile process: then nothing more can be read.
@@ -112,10 +113,9 @@ impl InterpreterReader {
     /// Programs to remember before starting over.
     const PROGRAMS: usize = 1024;
 
-    pub(crate) fn new(shared: Arc<LiveReadings>, reads: Reads) -> Self {
+    pub(crate) fn new(shared: Arc<LiveReadings>) -> Self {
         Self {
             shared,
-            reads,
             programs: HashMap::new(),
             prefetched: Vec::new(),
             ended: 0,
@@ -144,19 +144,19 @@ impl InterpreterReader {
                 interpreter,
                 cache: InterpreterCache::new(&account),
                 prefetches: HashMap::new(),
+                rests_until: 0,
             };
             self.programs.insert(thread.pid, program);
         }
         let program = self.programs.get_mut(&thread.pid)?;
-        if self.shared.silent().contains(thread.pid) {
-            let stack = Err(MissingFrames::NoAnswer);
+        if system::monotonic_now() < program.rests_until {
+            let stack = Err(MissingFrames::NotRead);
             return Some(InterpretedReading { stack });
         }
-        let mut memory = Now::of(thread.pid, thread.tid, &self.reads)?;
+        let mut memory = Now::of(thread.pid, thread.tid)?;
         let buffer = &mut self.prefetched;
-        let read = || program.stack(thread, &mut memory, buffer, since_sample);
-        let read = self.shared.shares().within(thread.pid, read);
-        let mut stack = read.unwrap_or(Err(MissingFrames::OverShare));
+        let mut stack = program.stack(thread, &mut memory, buffer, since_sample);
+        program.rest(memory.reads);
         if let Ok(stack) = &mut stack {
             let ip = thread.registers.instruction_pointer();
             let in_loop = ip.is_some_and(|ip| program.interpreter.evaluates_at(ip));
@@ -183,10 +183,21 @@ impl InterpreterReader {
 impl Program {
     /// Threads to remember before starting over.
     const THREADS: usize = 1024;
+    /// So many reads take a millisecond, which is not noticeable.
+    const MANY_READS: u32 = 1_000;
+    /// How long to rest after more, for each read, in nanoseconds: ten times as long as it takes.
+    const REST: u64 = 10_000;
     /// Beyond its anchor, the loop's own frame goes on for a while.
     const BEYOND_ANCHOR: usize = 512;
     /// Bytes of a stack up to its innermost loop that are read, at most.
     const FARTHEST: usize = 256 << 10;
+
+    /// After a long reading, the program and others have their turn.
+    fn rest(&mut self, reads: u32) {
+        if reads > Self::MANY_READS {
+            self.rests_until = system::monotonic_now() + u64::from(reads) * Self::REST;
+        }
+    }
 
     fn stack(
         &mut self,

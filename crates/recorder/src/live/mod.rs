@@ -7,16 +7,11 @@
 //!   session: finds an interpreter ──> LiveReadings ──> watchers
 //! ```
 
-mod cpu_share;
-pub(crate) mod delegated_interpreters;
 pub(crate) mod interpreted;
-pub(crate) mod job_thread;
 pub(crate) mod last_sleep;
 mod prefetch;
 pub(crate) mod readings;
-mod silence;
 pub(crate) mod stack_tail;
-pub(crate) mod target_memory;
 
 use std::path::Path;
 

@@ -8,8 +8,6 @@ use prof_model::{Account, Pid, Tid};
 use prof_perfdata::Sample;
 use prof_runtimes::Interpreter;
 
-use crate::live::cpu_share::CpuShares;
-use crate::live::silence::SilentProcesses;
 use crate::queue::message::{InterpretedReading, StackTail};
 
 /// The interpreters that the session has found, and what was read for samples. All threads of the
@@ -20,9 +18,6 @@ pub(crate) struct LiveReadings {
     /// How many of their processes have ended.
     ended: AtomicU64,
     waiting: Mutex<Waiting>,
-    silent: SilentProcesses,
-    silent_files: SilentProcesses,
-    shares: CpuShares,
 }
 
 /// The interpreter of a process, and the account of what is kept of it.
@@ -97,21 +92,6 @@ impl LiveReadings {
         let interpreters = self.interpreters.read();
         let interpreters = interpreters.unwrap_or_else(PoisonError::into_inner);
         interpreters.get(&pid).cloned()
-    }
-
-    /// The processes whose memory is not to be read, because it does not answer.
-    pub(crate) fn silent(&self) -> &SilentProcesses {
-        &self.silent
-    }
-
-    /// The same of the files that processes use.
-    pub(crate) fn silent_files(&self) -> &SilentProcesses {
-        &self.silent_files
-    }
-
-    /// How much CPU time reading each process takes.
-    pub(crate) fn shares(&self) -> &CpuShares {
-        &self.shares
     }
 
     /// What was read for this sample.

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use prof_events::LiveMemory;
 use prof_events::tracing::Errno;
 use prof_model::Pid;
-use prof_procfs::Maps;
+use prof_procfs::{Maps, Task};
 
-use crate::live::target_memory::{Reads, TargetMemory};
 use crate::queue::batch::TailInBatch;
 use crate::queue::message::{StackCopy, StackTail};
 
@@ -16,7 +16,6 @@ use crate::queue::message::{StackCopy, StackTail};
 pub(crate) struct TailReader {
     /// The most bytes that are read beyond a dump.
     limit: u64,
-    reads: Reads,
     /// Mappings that contain stacks, by process: only a hint, as the memory must match the dump.
     mappings: HashMap<Pid, Vec<Range<u64>>>,
     /// The tails read in this pass over the rings, by process.
@@ -39,10 +38,9 @@ impl TailReader {
     const REMEMBERED: usize = 1024;
 
     /// A reader of at most this many bytes beyond a dump.
-    pub(crate) fn new(limit: u64, reads: Reads) -> Self {
+    pub(crate) fn new(limit: u64) -> Self {
         Self {
             limit,
-            reads,
             mappings: HashMap::new(),
             in_pass: Vec::new(),
             refused: 0,
@@ -97,9 +95,9 @@ impl TailReader {
     /// Appends the tail for this dump to `out`.
     pub(crate) fn read(&mut self, stack: &StackCopy, out: &mut Vec<u8>) -> Option<StackTail> {
         let end = stack.start.checked_add(stack.length as u64)?;
-        let reads = self.reads.clone();
-        let memory = TargetMemory::of(stack.pid, stack.tid, &reads)?;
-        let mapping = self.mapping(stack, &memory, || reads.maps(stack.pid))?;
+        let memory = LiveMemory::of(stack.pid, stack.tid)?;
+        let maps = || Task::of(stack.pid).maps().ok();
+        let mapping = self.mapping(stack, memory, maps)?;
         let start = overlap(stack)?;
         let limit = mapping.end.min(end.saturating_add(self.limit));
         if limit <= end {
@@ -123,7 +121,7 @@ impl TailReader {
     fn mapping(
         &mut self,
         stack: &StackCopy,
-        memory: &TargetMemory,
+        memory: LiveMemory,
         maps: impl FnOnce() -> Option<Maps>,
     ) -> Option<Range<u64>> {
         let (pid, address) = (stack.pid, stack.start);
@@ -157,7 +155,6 @@ mod tests {
     use std::os::fd::AsFd;
 
     use prof_events::{HeldCommand, Program, Signals, wait_readable};
-    use prof_procfs::Task;
 
     use super::*;
 
@@ -172,16 +169,14 @@ mod tests {
             length: 1024,
         };
         let mut out = vec![1, 2, 3];
-        let tail = TailReader::new(TailReader::USUAL_LIMIT, Reads::Directly)
+        let tail = TailReader::new(TailReader::USUAL_LIMIT)
             .read(&part, &mut out)
             .expect("more");
         assert_eq!(tail.start, start + 512);
         assert_eq!(out.len(), 3 + tail.length);
         assert_eq!(out[3..3 + 2048], here[512..2560]);
         assert!(tail.mapping.0 <= start && tail.mapping.1 > start + 4096);
-        let little = TailReader::new(100, Reads::Directly)
-            .read(&part, &mut out)
-            .expect("some");
+        let little = TailReader::new(100).read(&part, &mut out).expect("some");
         assert_eq!(little.length, TailReader::OVERLAP as usize + 100);
     }
 
@@ -194,7 +189,7 @@ mod tests {
             length: 1024,
             start: here.as_ptr() as u64,
         };
-        let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT, Reads::Directly);
+        let mut tail_reader = TailReader::new(TailReader::USUAL_LIMIT);
         let mut out = vec![1, 2, 3];
         let tail = tail_reader.read(&part, &mut out).expect("more");
         tail_reader.share_in_pass(part.pid, TailInBatch { tail, at: 3 });
@@ -235,30 +230,21 @@ mod tests {
         };
         let reads = |tail_reader: &mut TailReader| {
             let mut reads = false;
-            let memory = TargetMemory::of(pid, pid, &Reads::Directly).expect("a pid");
-            tail_reader.mapping(&stack, &memory, || {
+            let memory = LiveMemory::of(pid, pid).expect("a pid");
+            tail_reader.mapping(&stack, memory, || {
                 reads = true;
                 None
             });
             reads
         };
-        assert!(reads(&mut TailReader::new(
-            TailReader::USUAL_LIMIT,
-            Reads::Directly
-        )));
+        assert!(reads(&mut TailReader::new(TailReader::USUAL_LIMIT)));
         command.signal(9);
         wait_readable(&[command.as_fd()], None).expect("the end");
         assert!(
-            !reads(&mut TailReader::new(
-                TailReader::USUAL_LIMIT,
-                Reads::Directly
-            )),
+            !reads(&mut TailReader::new(TailReader::USUAL_LIMIT)),
             "nobody has waited for it yet"
         );
         command.wait().expect("the status");
-        assert!(!reads(&mut TailReader::new(
-            TailReader::USUAL_LIMIT,
-            Reads::Directly
-        )));
+        assert!(!reads(&mut TailReader::new(TailReader::USUAL_LIMIT)));
     }
 }

@@ -14,12 +14,11 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use prof_events::{Opened, OpenedEvent, Stacks, Weight, system};
+use prof_events::{LiveMemory, Opened, OpenedEvent, Stacks, Weight, system};
 use prof_model::{Pid, RegisterAbi, Tid, UserRegisters};
 use prof_perfdata::{Attr, CpuMode, Record, Switch, encode};
 use prof_procfs::{Task, ThreadState};
 
-use crate::live::target_memory::{Reads, TargetMemory};
 use crate::queue::batch::Batch;
 use crate::queue::message::{
     Content, InterpretedReading, Message, MessageKind, SampledThread, StackCopy, StackTail,
@@ -27,8 +26,6 @@ use crate::queue::message::{
 
 /// How to read a live thread besides the first bytes of its stack.
 pub(crate) struct LiveReads<'a> {
-    /// Who reads the first bytes.
-    pub(crate) reads: &'a Reads,
     /// Appends the tail of its stack.
     pub(crate) tail: &'a mut dyn FnMut(&StackCopy, &mut Vec<u8>) -> Option<StackTail>,
     /// Reads its interpreted functions, if it runs any.
@@ -219,7 +216,7 @@ impl BlockedThreadSampler {
             return Some(state);
         };
         self.stack.clear();
-        let copied = TargetMemory::of(pid, tid, read.reads)?
+        let copied = LiveMemory::of(pid, tid)?
             .append(stack, Self::COPIED, &mut self.stack)
             .ok()?;
         let values = [stack, instruction];

@@ -13,7 +13,6 @@ use prof_filemap::Rights;
 use prof_model::{Mapping, Module, ModuleKind, Modules, Pid};
 use prof_procfs::{Namespace, Task, identity};
 
-use crate::live::target_memory::Reads;
 use crate::output::mapped_file::open_mapped;
 
 /// Files and directories that cannot be found by their paths.
@@ -60,9 +59,8 @@ impl PinnedFiles {
 }
 
 /// Pins files that may go away.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct FilePinner {
-    reads: Reads,
     /// By module index.
     files: Vec<Slot>,
     open: usize,
@@ -97,19 +95,6 @@ impl FilePinner {
     /// Another process may still have a file that was mapped by one that has ended.
     const ATTEMPTS: u8 = 3;
 
-    /// A pinner that opens files like this.
-    pub(crate) fn new(reads: Reads) -> Self {
-        Self {
-            reads,
-            files: Vec::new(),
-            open: 0,
-            own: None,
-            met: HashMap::new(),
-            roots: Vec::new(),
-            processes: HashMap::new(),
-        }
-    }
-
     /// A process that runs its `program`-th program has a sample.
     pub(crate) fn meet(&mut self, pid: Pid, program: u64) {
         if self.met.insert(pid, program) == Some(program) {
@@ -121,8 +106,7 @@ impl FilePinner {
                 directory: (0, 0),
             })
         });
-        let root = (self.reads).files(pid, move || Root::of(&Task::of(pid)));
-        let Some(root) = root.flatten().filter(|root| *root != own) else {
+        let Some(root) = Root::of(&Task::of(pid)).filter(|root| *root != own) else {
             return;
         };
         if let Some(process) = self.process(pid, root) {
@@ -141,8 +125,7 @@ impl FilePinner {
             Some(index) => index,
             None if self.roots.len() >= Self::MOST => return None,
             None => {
-                let opened = (self.reads).files(pid, move || PinnedRoot::open(pid));
-                self.roots.push((root, opened.flatten()?));
+                self.roots.push((root, PinnedRoot::open(pid)?));
                 self.roots.len() - 1
             }
         };
@@ -174,11 +157,8 @@ impl FilePinner {
         };
         let module = &modules[mapping.module];
         let wanted = module.kind == ModuleKind::File && self.open < Self::MOST;
-        let open = || {
-            let (module, addresses) = (module.clone(), mapping.addresses());
-            (self.reads).files(pid, move || open_mapped(pid, &module, &addresses).ok())
-        };
-        *slot = match wanted.then(open).flatten().flatten() {
+        let opened = wanted.then(|| open_mapped(pid, module, &mapping.addresses()).ok());
+        *slot = match opened.flatten() {
             Some(file) => {
                 self.open += 1;
                 Slot::Open(file)
@@ -198,7 +178,7 @@ impl FilePinner {
             });
         PinnedFiles {
             files: files
-                .filter(|(module, file)| !self.reads.have_at(file, &module.path))
+                .filter(|(module, file)| !is_at(file, &module.path))
                 .collect(),
             roots: self.roots.into_iter().map(|(_, root)| root).collect(),
             processes: self.processes.into_values().collect(),
@@ -207,15 +187,10 @@ impl FilePinner {
     }
 }
 
-impl Reads {
-    /// Whether the file is at this path, as we see it.
-    fn have_at(&self, file: &File, path: &Path) -> bool {
-        let identity = |found: fs::Metadata| (found.dev(), found.ino());
-        let path = path.to_owned();
-        let there = self.files(0, move || fs::metadata(&path).ok().map(identity));
-        let there = there.flatten();
-        there.is_some() && there == file.metadata().ok().map(identity)
-    }
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let there = fs::metadata(path).ok().map(identity);
+    there.is_some() && there == file.metadata().ok().map(identity)
 }
 
 impl Root {
@@ -252,7 +227,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let pid = std::process::id() as Pid;
         let mut modules = Modules::default();
-        let mut file_pinner = FilePinner::new(Reads::Directly);
+        let mut file_pinner = FilePinner::default();
         for name in ["stays", "goes"] {
             let path = folder.path().join(name);
             fs::write(&path, name).expect("written");

@@ -15,8 +15,6 @@ use prof_model::{BuildId, FileIdentity, Module, Pid, Tid};
 use prof_perfdata::{Comm, CpuMode, Mmap, Record, Stamp};
 use prof_procfs::{MapsEntry, Task, kernel};
 
-use crate::live::target_memory::Reads;
-
 /// Passes COMM and MMAP2 records of a running process to `each`.
 ///
 /// The events must be enabled already: mappings made while this reads are then reported by the
@@ -62,19 +60,8 @@ fn exited(pid: Pid) -> Record<'static> {
 }
 
 /// The build ids of mapped files, by device and inode: most files are mapped by many processes.
-#[derive(Debug)]
-pub(crate) struct BuildIds {
-    known: HashMap<((u32, u32), u64), Option<BuildId>>,
-    reads: Reads,
-}
-
-impl BuildIds {
-    /// None yet; files and mappings will be read like this.
-    pub(crate) fn new(reads: Reads) -> Self {
-        let known = HashMap::new();
-        Self { known, reads }
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct BuildIds(HashMap<((u32, u32), u64), Option<BuildId>>);
 
 /// A mapping, as far as needed to recognize it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +79,7 @@ pub(crate) fn mappings(
     mut accept: impl FnMut(MappingKey) -> bool,
     each: &mut dyn FnMut(&Record<'_>),
 ) {
-    let maps = ids.reads.maps(pid).unwrap_or_default();
+    let maps = Task::of(pid).maps().unwrap_or_default();
     for entry in maps.iter().filter(|entry| entry.permissions.executable()) {
         let key = MappingKey {
             addresses: entry.addresses.clone(),
@@ -101,10 +88,7 @@ pub(crate) fn mappings(
         };
         if accept(key) {
             let file = (entry.device, entry.inode);
-            let BuildIds { known, reads } = &mut *ids;
-            let id = known
-                .entry(file)
-                .or_insert_with(|| mapped_id(pid, &entry, reads));
+            let id = ids.0.entry(file).or_insert_with(|| mapped_id(pid, &entry));
             each(&Record::Mmap(mmap(pid, &entry, *id)));
         }
     }
@@ -176,18 +160,15 @@ fn mmap<'a>(pid: Pid, entry: &'a MapsEntry<'_>, build_id: Option<BuildId>) -> Mm
 }
 
 /// The build id of the mapped file: another file may have its path by now.
-fn mapped_id(pid: Pid, entry: &MapsEntry<'_>, reads: &Reads) -> Option<BuildId> {
+fn mapped_id(pid: Pid, entry: &MapsEntry<'_>) -> Option<BuildId> {
     if entry.inode == 0 {
         return None;
     }
     let process = Task::of(pid);
-    let mapping = process.mapped_file(&entry.addresses);
-    let path = process.below_root(Path::new(&*entry.path));
-    reads.files(pid, move || {
-        // The mapping itself takes privileges that plain users lack.
-        let mapped = foreign::open(&mapping);
-        build_id_of(mapped.or_else(|_| foreign::open(&path)).ok()?)
-    })?
+    // The mapping itself takes privileges that plain users lack.
+    let mapped = foreign::open(&process.mapped_file(&entry.addresses));
+    let seen = || foreign::open(&process.below_root(Path::new(&*entry.path)));
+    build_id_of(mapped.or_else(|_| seen()).ok()?)
 }
 
 /// The build id of an ELF file, from its segments of notes: the kernel's records have it from
@@ -290,7 +271,7 @@ mod tests {
         let pid = std::process::id() as Pid;
         let (mut names, mut own) = (0, None);
         let exe = std::env::current_exe().expect("a path");
-        let mut ids = BuildIds::new(Reads::Directly);
+        let mut ids = BuildIds::default();
         process(pid, &mut ids, &mut |record| match record {
             Record::Comm(_) => names += 1,
             Record::Mmap(mmap) if mmap.path == exe => own = mmap.build_id,

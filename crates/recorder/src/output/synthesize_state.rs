@@ -70,7 +70,6 @@ mod tests {
     use prof_perfdata::follow;
 
     use super::*;
-    use crate::live::target_memory::Reads;
     use crate::output::synthesize::{self, BuildIds};
 
     fn synthesized(processes: &Processes, modules: &Modules) -> Vec<String> {
@@ -87,7 +86,7 @@ mod tests {
         let own = std::process::id() as Pid;
         let mut follow_first = |record: &Record<'_>| follow(record, &mut processes, &mut modules);
         synthesize::kernel(&mut follow_first);
-        synthesize::process(own, &mut BuildIds::new(Reads::Directly), &mut follow_first);
+        synthesize::process(own, &mut BuildIds::default(), &mut follow_first);
         processes.fork((own, own), (own, i32::MAX));
         processes.fork((own, own), (i32::MAX - 1, i32::MAX - 1));
         let (mut again, mut its_modules) = (Processes::default(), Modules::default());

@@ -17,7 +17,6 @@ use crate::queue::pressure::{CUT_STACK, Pressure};
 use crate::queue::record_queue::FreeSpace;
 use crate::reader::short_threads::PeriodRandomizer;
 use crate::reader::wakeup::PassSummary;
-use crate::reader::watchers::Watchers;
 
 /// Fills a batch with records of the rings.
 pub(super) struct BatchFiller<'a> {
@@ -30,7 +29,6 @@ pub(super) struct BatchFiller<'a> {
     pub(super) summary: PassSummary,
     /// Whether watchers read samples, and may not have come to the newest yet.
     pub(super) races_watchers: bool,
-    pub(super) watchers: Option<&'a Watchers>,
 }
 
 impl BatchFiller<'_> {
@@ -61,10 +59,10 @@ impl BatchFiller<'_> {
     }
 
     /// What was read for a sample. If this thread comes before the watcher that the sample has
-    /// woken, the watcher gets the time to read.
+    /// woken, the watcher gets the time to read: it does while the sample is in the ring.
     fn reading(&mut self, sample: &Sample<'_>) -> LiveReading {
         let mut reading = self.live.take(sample);
-        if self.watchers.is_none()
+        if !self.races_watchers
             || reading.interpreted.is_some()
             || self.live.interpreter(sample.pid).is_none()
             || SampledThread::of(sample).is_none()
@@ -73,16 +71,15 @@ impl BatchFiller<'_> {
         }
         let mut has_waited = false;
         let age = |time| system::monotonic_now().saturating_sub(time);
-        let may_begin = |time| self.races_watchers && age(time) < Self::TO_READ;
-        let are_looking = || self.watchers.is_some_and(Watchers::are_looking);
-        while reading.interpreted.is_none() && (sample.time.is_some_and(may_begin) || are_looking())
+        while reading.interpreted.is_none()
+            && (sample.time).is_some_and(|time| age(time) < Self::TO_READ)
         {
             thread::sleep(Self::BETWEEN_LOOKS);
             reading = self.live.take(sample);
             has_waited = true;
         }
         // A watcher that has no CPU holds up a pass only once: blocked threads are to be read.
-        self.races_watchers &= !has_waited || reading.interpreted.is_some();
+        self.races_watchers = !has_waited || reading.interpreted.is_some();
         reading
     }
 

@@ -8,7 +8,6 @@ pub(crate) mod short_threads;
 mod sleep;
 mod stack_evidence;
 pub(crate) mod wakeup;
-mod watched_reading;
 mod watchers;
 
 use std::process::ExitStatus;
@@ -22,10 +21,9 @@ use prof_perfdata::RecordFormat;
 use crate::error::Error;
 use crate::lifecycle::launch;
 use crate::lifecycle::{RecordingControl, Running};
-use crate::live::delegated_interpreters::DelegatedInterpreters;
+use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::readings::LiveReadings;
 use crate::live::stack_tail::TailReader;
-use crate::live::target_memory::Reads;
 use crate::offcpu::blocked_threads::{BlockedThreadSampler, LiveReads};
 use crate::options::{Delay, ResourceLimits, Schedule, Target};
 use crate::queue::batch::Batch;
@@ -67,10 +65,8 @@ struct TargetMemory {
     /// Whether stack tails are read.
     reads_tails: bool,
     tails: TailReader,
-    /// How this thread reads, which must not hang.
-    reads: Reads,
     /// For blocked threads.
-    interpreters: DelegatedInterpreters,
+    interpreters: InterpreterReader,
 }
 
 /// Whether there are watchers.
@@ -142,7 +138,6 @@ impl<'a> Reader<'a> {
         } = input;
         let can_watch = matches!(source, Source::Rings(_)) && source.opened().can_signal_watches();
         let tail_limit = limits.map_or(TailReader::USUAL_LIMIT, |_| TailReader::SMALL_LIMIT);
-        let reads = Reads::delegated(&live);
         Self {
             format,
             sleep: ReaderSleep::new(source.opened(), limits.map(|limits| limits.poll_interval)),
@@ -152,11 +147,10 @@ impl<'a> Reader<'a> {
             earlier: Some(target),
             source,
             target_memory: TargetMemory {
-                interpreters: DelegatedInterpreters::new(Arc::clone(&live), reads.clone()),
+                interpreters: InterpreterReader::new(Arc::clone(&live)),
                 readings: live,
                 reads_tails: read_tail,
-                tails: TailReader::new(tail_limit, reads.clone()),
-                reads,
+                tails: TailReader::new(tail_limit),
             },
             watchers: match can_watch {
                 true => WatcherState::NotNeeded(AllowedCpus::of_this_thread()),
@@ -236,9 +230,6 @@ impl<'a> Reader<'a> {
         let wake = (self.sleep)
             .wait(plan, &mut self.source, self.watchers.running())
             .map_err(Error::sampling)?;
-        if let WatcherState::Running(watchers) = &mut self.watchers {
-            watchers.replace_hanging(&mut self.source);
-        }
         if self.pass().interpreters {
             // The session looks for the interpreter once another pass has shown the order of its
             // records.
@@ -320,7 +311,6 @@ impl<'a> Reader<'a> {
             readings,
             reads_tails,
             tails,
-            reads,
             interpreters,
         } = target_memory;
         let has_watchers = watchers.running().is_some();
@@ -334,7 +324,6 @@ impl<'a> Reader<'a> {
             counts: &mut sender.counts,
             summary: PassSummary::default(),
             races_watchers: sleep.races_watchers,
-            watchers: watchers.running(),
         };
         let drained = source.drain(|_, record| take.record(record, &mut batch, &space));
         let mut summary = take.summary;
@@ -346,10 +335,9 @@ impl<'a> Reader<'a> {
             && space.pressure(&batch) == Pressure::Low
         {
             let mut read = LiveReads {
-                reads,
                 tail: &mut |copy, out| tails.read(copy, out),
                 // Its next switch shows whether it was blocked until the end of that.
-                interpreted: &mut |thread| interpreters.read(thread),
+                interpreted: &mut |thread| interpreters.read(thread, SinceSample::Stopped),
             };
             summary.blocked = blocked_threads.sample(&mut read, &mut batch);
         }

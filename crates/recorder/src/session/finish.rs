@@ -31,7 +31,6 @@ impl Session {
         last.quality.losses.ring_full += self.statistics.unreported(lost);
         last.quality.size_limit = self.output.max_size.filter(|_| full);
         last.quality.unseen = UnseenProcesses {
-            silent: self.interpreted.silent(),
             protected: last.quality.unseen.protected.take(),
             unprivileged: outcome.and_then(|it| it.unprivileged.clone()),
             never_enabled: outcome.is_some_and(|it| !it.was_enabled),

@@ -31,7 +31,6 @@ use prof_perfdata::{Record, WriteError};
 use crate::coverage::CoverageTracker;
 use crate::coverage::probes::ProbeCoverage;
 use crate::live::readings::LiveReadings;
-use crate::live::target_memory::Reads;
 use crate::options::Storage;
 use crate::output::file_summary::FileSummary;
 use crate::output::output_files::OutputFiles;
@@ -77,8 +76,6 @@ pub(crate) struct Session {
     budget: Budget,
     /// For looking at their files.
     reading: ReadBudget,
-    /// How this thread reads, which must not hang.
-    reads: Reads,
     /// The feedback for the reader.
     feedback: Feedback,
     /// The current sample.
@@ -97,8 +94,6 @@ pub(crate) struct SessionInput {
     pub(crate) reading: ReadBudget,
     /// What is read of the live target.
     pub(crate) live: Arc<LiveReadings>,
-    /// Who reads it for the session.
-    pub(crate) reads: Reads,
 }
 
 /// The trackers that measure how far the samples represent what happened.
@@ -122,24 +117,22 @@ impl Session {
             budget,
             reading,
             live,
-            reads,
         } = input;
         Self {
             events,
             output: SessionOutput::new(output),
             chain_builder: Box::new(chain_builder),
-            interpreted: InterpretedFrames::new(live, budget.clone(), reading.clone(), &reads),
-            moved_code: MovedCode::new(reads.clone()),
+            interpreted: InterpretedFrames::new(live, budget.clone(), reading.clone()),
+            moved_code: MovedCode::default(),
             found_maps: Vec::new(),
             mappings: KnownMappings::default(),
             trackers,
-            file_pinner: FilePinner::new(reads.clone()),
+            file_pinner: FilePinner::default(),
             waits: SessionWaits::default(),
             statistics: Statistics::default(),
             own_pid: std::process::id() as Pid,
             budget,
             reading,
-            reads,
             feedback: Feedback::default(),
             encoder: SampleEncoder::default(),
         }

@@ -15,12 +15,11 @@ use prof_model::{
     AbsoluteAddress, BuildId, FileIdentity, Mapping, Module, ModuleKind, Modules, Pid, Process,
 };
 use prof_perfdata::{Mmap, Sample, Stamp};
-use prof_procfs::MapsEntry;
+use prof_procfs::{MapsEntry, Task};
 use prof_runtimes::{Memory, SyntheticCode};
 use prof_unwinder::Target;
 
 use crate::live::interpreted::Now;
-use crate::live::target_memory::Reads;
 use crate::output::mapped_file::open_mapped;
 use crate::output::synthesize::{build_id_of, code_of};
 
@@ -28,9 +27,8 @@ use crate::output::synthesize::{build_id_of, code_of};
 const PAGE: u64 = 4096;
 
 /// Looks at anonymous code of processes, once at each mapping.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct MovedCode {
-    reads: Reads,
     seen: HashMap<Pid, Seen>,
 }
 
@@ -53,14 +51,6 @@ impl MovedCode {
     /// A process that makes code at run time may have many mappings of it; code moves early.
     const MOST: usize = 64;
 
-    /// Looks by these reads.
-    pub(crate) fn new(reads: Reads) -> Self {
-        Self {
-            reads,
-            seen: HashMap::new(),
-        }
-    }
-
     /// The code that has moved to where these addresses of a sample are, if that is not known.
     pub(crate) fn find(
         &mut self,
@@ -74,7 +64,7 @@ impl MovedCode {
             let is_new = is_anonymous
                 && !SyntheticCode::contains(address)
                 && self.is_new(target.pid, target.process, mapping);
-            is_new.then(|| find(target, address, &self.reads))?
+            is_new.then(|| find(target, address))?
         })
     }
 
@@ -112,8 +102,8 @@ impl MovedSegment {
 }
 
 /// The code at `address`, if it has moved there from a file that is mapped beside it.
-fn find(target: &Target<'_>, address: u64, reads: &Reads) -> Option<MovedSegment> {
-    let maps = reads.maps(target.pid)?;
+fn find(target: &Target<'_>, address: u64) -> Option<MovedSegment> {
+    let maps = Task::of(target.pid).maps().ok()?;
     let entries: Vec<_> = maps.iter().collect();
     let at = (entries.iter()).position(|entry| entry.addresses.contains(&address))?;
     let (below, above) = entries.split_at(at);
@@ -123,7 +113,7 @@ fn find(target: &Target<'_>, address: u64, reads: &Reads) -> Option<MovedSegment
         above.iter().find(|entry| is_file(entry)),
     ];
     let mut nearest = nearest.into_iter().flatten();
-    nearest.find_map(|beside| moved_from(target, beside, &anonymous.addresses, address, reads))
+    nearest.find_map(|beside| moved_from(target, beside, &anonymous.addresses, address))
 }
 
 fn is_file(entry: &MapsEntry<'_>) -> bool {
@@ -136,7 +126,6 @@ fn moved_from(
     beside: &MapsEntry<'_>,
     anonymous: &Range<u64>,
     address: u64,
-    reads: &Reads,
 ) -> Option<MovedSegment> {
     let identity = FileIdentity {
         device: beside.device,
@@ -147,12 +136,8 @@ fn moved_from(
         identity: Some(identity),
         ..Module::from_path(&*beside.path)
     };
-    let (pid, opened, mapped) = (target.pid, module.clone(), beside.addresses.clone());
-    let (file, loads) = reads.files(pid, move || {
-        let file = open_mapped(pid, &opened, &mapped).ok()?;
-        let loads = loads(&file)?;
-        Some((file, loads))
-    })??;
+    let file = open_mapped(target.pid, &module, &beside.addresses).ok()?;
+    let loads = loads(&file)?;
     let in_file = (beside.addresses.start, beside.file_offset);
     let place = (loads.iter())
         .flat_map(|load| load.bias(in_file))
@@ -161,26 +146,34 @@ fn moved_from(
     let code = load.addresses(bias);
     let page = address / PAGE * PAGE;
     let compared = code.start.max(page)..code.end.min(page + PAGE);
-    let offset = load.offset_of(bias, compared.start);
-    let mut bytes = vec![0; compared.end.checked_sub(compared.start)? as usize];
-    let read = Now::of_target(target, reads)?.read(compared.start, &mut bytes);
-    (read == bytes.len()).then_some(())?;
-    let build_id = reads.files(pid, move || {
-        has_bytes(&file, &bytes, offset).then(|| build_id_of(file))
-    })??;
+    let mut memory = Now::of_target(target)?;
+    has_bytes_of(
+        &mut memory,
+        &file,
+        compared.clone(),
+        load.offset_of(bias, compared.start),
+    )
+    .then_some(())?;
     let start = anonymous.start.max(code.start / PAGE * PAGE);
     let end = code.end.checked_next_multiple_of(PAGE)?;
     Some(MovedSegment {
         addresses: start..anonymous.end.min(end),
         file_offset: load.offset_of(bias, start),
-        module: as_known(target.modules, module, build_id),
+        module: as_known(target.modules, module, build_id_of(file)),
     })
 }
 
-/// Whether the file has these bytes from `offset` on.
-fn has_bytes(file: &File, bytes: &[u8], offset: u64) -> bool {
-    let mut in_file = vec![0; bytes.len()];
-    file.read_exact_at(&mut in_file, offset).is_ok() && in_file == bytes
+/// Whether the bytes at these addresses are those of the file from `offset` on.
+fn has_bytes_of(memory: &mut Now, file: &File, addresses: Range<u64>, offset: u64) -> bool {
+    let (mut in_memory, mut in_file) = ([0; PAGE as usize], [0; PAGE as usize]);
+    let length = addresses.end.saturating_sub(addresses.start) as usize;
+    let (Some(in_memory), Some(in_file)) = (in_memory.get_mut(..length), in_file.get_mut(..length))
+    else {
+        return false;
+    };
+    memory.read(addresses.start, in_memory) == length
+        && file.read_exact_at(in_file, offset).is_ok()
+        && in_memory == in_file
 }
 
 /// The module as a record of the kernel has it, if there was one.

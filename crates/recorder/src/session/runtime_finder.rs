@@ -9,7 +9,6 @@ use prof_runtimes::ReadError;
 use prof_unwinder::Target;
 
 use crate::live::interpreted::Now;
-use crate::live::target_memory::Reads;
 use crate::output::mapped_file::open_mapped;
 use crate::session::read_budget::ReadBudget;
 
@@ -39,8 +38,6 @@ pub(crate) struct RuntimeKind<L, R> {
     pub(crate) at: fn(&L, u64, u64, &mut Now, &Account) -> Option<R>,
     /// Whether it stays as it is, whatever its process maps.
     pub(crate) is_final: fn(&R) -> bool,
-    /// Who reads files and memory.
-    pub(crate) reads: Reads,
 }
 
 /// The runtime of a process, if it has one, as of some of its mappings.
@@ -53,7 +50,7 @@ struct ProcessRuntime<R> {
     module: Option<ModuleId>,
 }
 
-impl<L: Send + 'static, R> RuntimeFinder<L, R> {
+impl<L, R> RuntimeFinder<L, R> {
     pub(crate) fn new(kind: RuntimeKind<L, R>, budget: Budget, reading: ReadBudget) -> Self {
         Self {
             kind,
@@ -62,11 +59,6 @@ impl<L: Send + 'static, R> RuntimeFinder<L, R> {
             budget,
             reading,
         }
-    }
-
-    /// Who reads files and memory.
-    pub(crate) fn reads(&self) -> &Reads {
-        &self.kind.reads
     }
 
     /// The runtime of a process, if it was found, and the module of its file.
@@ -89,24 +81,19 @@ impl<L: Send + 'static, R> RuntimeFinder<L, R> {
             let module = &target.modules[mapping.module];
             let name = module.path.file_name()?.to_str()?;
             (mapping.executable && (self.kind.is_named)(name)).then_some(())?;
-            let kind = &self.kind;
             let library = self.libraries.entry(mapping.module).or_insert_with(|| {
-                let (pid, read, name) = (target.pid, kind.read, name.to_owned());
-                let (file, addresses) = (module.clone(), mapping.addresses());
+                let file = open_mapped(target.pid, module, &mapping.addresses()).ok()?;
                 let begun = Instant::now();
-                let most = self.reading.most(pid, begun);
-                let read = kind.reads.files(pid, move || {
-                    let file = open_mapped(pid, &file, &addresses).ok()?;
-                    Some(read(file, &name, most))
-                })??;
+                let most = self.reading.most(target.pid, begun);
+                let read = (self.kind.read)(file, name, most);
                 let bytes = read.as_ref().map_or(0, |(_, bytes)| *bytes);
-                self.reading.spend(pid, bytes, begun.elapsed());
+                self.reading.spend(target.pid, bytes, begun.elapsed());
                 if let Err(ReadError::TooLarge) = read {
                     self.reading.refuse(&module.path);
                 }
                 Some(read.ok()?.0)
             });
-            let mut memory = Now::of_target(target, &kind.reads)?;
+            let mut memory = Now::of_target(target)?;
             let (start, file_offset) = (mapping.start.0, mapping.file_offset.0);
             let library = library.as_ref()?;
             let account = self.budget.account(target.pid);

@@ -24,9 +24,8 @@ impl Session {
     /// Writes the state of processes that ran before sampling, unless it is known already. This
     /// must be soon after sampling began: nothing is known about processes that have ended.
     pub(crate) fn begin_processes(&mut self, pids: &[Pid]) -> Result<(), WriteError> {
-        let reads = self.reads.clone();
         self.begin(|each| {
-            let mut ids = BuildIds::new(reads);
+            let mut ids = BuildIds::default();
             for &pid in pids {
                 synthesize::process(pid, &mut ids, each);
             }

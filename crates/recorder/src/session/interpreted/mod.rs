@@ -20,10 +20,9 @@ use prof_perfdata::{Attr, CpuMode, Mmap, Record, Sample, Stamp, context, encode}
 use prof_runtimes::{InterpretedFrame, Interpreter, Language, Library};
 use prof_unwinder::Target;
 
-use crate::live::delegated_interpreters::DelegatedInterpreters;
+use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::maps_interpreter;
 use crate::live::readings::LiveReadings;
-use crate::live::target_memory::Reads;
 use crate::queue::message::{InterpretedReading, SampledThread};
 use crate::session::frame_limit;
 use crate::session::mappings::KnownMappings;
@@ -42,18 +41,13 @@ pub(crate) struct InterpretedFrames {
     /// Where the reading threads find the interpreters.
     readings: Arc<LiveReadings>,
     /// For threads that still wait.
-    reader: DelegatedInterpreters,
+    reader: InterpreterReader,
     /// The records of functions that are still to be written.
     maps: Vec<u8>,
 }
 
 impl InterpretedFrames {
-    pub(crate) fn new(
-        readings: Arc<LiveReadings>,
-        budget: Budget,
-        reading: ReadBudget,
-        reads: &Reads,
-    ) -> Self {
+    pub(crate) fn new(readings: Arc<LiveReadings>, budget: Budget, reading: ReadBudget) -> Self {
         let kind = RuntimeKind {
             is_named: Library::is_named,
             read: |file, _, most| Library::read(file, most),
@@ -61,13 +55,12 @@ impl InterpretedFrames {
             // Where its data is not mapped yet, a version that publishes its layout is not
             // readable.
             is_final: |interpreter: &Arc<Interpreter>| interpreter.is_readable(),
-            reads: reads.clone(),
         };
         Self {
             interpreters: RuntimeFinder::new(kind, budget.clone(), reading),
             functions: ShownFunctions::new(budget.clone()),
             budget,
-            reader: DelegatedInterpreters::new(Arc::clone(&readings), reads.clone()),
+            reader: InterpreterReader::new(Arc::clone(&readings)),
             readings,
             maps: Vec::new(),
         }
@@ -102,7 +95,7 @@ impl InterpretedFrames {
     ) -> Option<InterpretedReading> {
         self.interpreter(target)?;
         let thread = SampledThread::of(sample)?;
-        self.reader.read(&thread)
+        self.reader.read(&thread, SinceSample::Stopped)
     }
 
     /// Adds the interpreted frames to the user's part of a chain. Returns whether it has them, or
@@ -121,7 +114,6 @@ impl InterpretedFrames {
         let innermost = *loops.first()?;
         let stack = match reading {
             Some(reading) => reading.stack.as_ref().map_err(|&reason| reason),
-            None if self.readings.silent().contains(target.pid) => Err(MissingFrames::NoAnswer),
             None if !interpreter.is_readable() => Err(MissingFrames::UnknownVersion),
             None => Err(MissingFrames::NotRead),
         };
@@ -212,17 +204,9 @@ impl InterpretedFrames {
         self.functions.forget(pid);
     }
 
-    /// The names of processes that did not answer.
-    pub(crate) fn silent(&self) -> Vec<Box<str>> {
-        let (memory, files) = (self.readings.silent(), self.readings.silent_files());
-        [memory.names(), files.names()].concat()
-    }
-
     /// Forgets a process that has ended.
     pub(crate) fn forget(&mut self, pid: Pid) {
         self.functions.forget(pid);
-        self.readings.silent().forget(pid);
-        self.readings.silent_files().forget(pid);
         if self.interpreters.forget(pid) {
             self.readings.learn(pid, None);
         }

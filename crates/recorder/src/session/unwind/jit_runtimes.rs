@@ -14,7 +14,6 @@ use prof_runtimes::v8::{self, CodePlace, V8};
 use prof_unwinder::{FrameWords, JitCode, JitFrames, Target};
 
 use crate::live::interpreted::Now;
-use crate::live::target_memory::Reads;
 use crate::session::read_budget::ReadBudget;
 use crate::session::runtime_finder::{RuntimeFinder, RuntimeKind};
 
@@ -71,13 +70,12 @@ impl MappedFile<'_> {
     }
 }
 
-pub(crate) fn jit_runtimes(budget: Budget, reading: ReadBudget, reads: Reads) -> JitRuntimes {
+pub(crate) fn jit_runtimes(budget: Budget, reading: ReadBudget) -> JitRuntimes {
     let kind = RuntimeKind {
         is_named: Library::is_named,
         read: Library::read,
         at: Library::at,
         is_final: |_: &Runtime| true,
-        reads,
     };
     RuntimeFinder::new(kind, budget, reading)
 }
@@ -215,7 +213,7 @@ impl<'a> JitRuntime<'a> {
 
     /// The runtime of a process at the time of a sample, if it has one.
     pub(crate) fn of(all: &'a mut JitRuntimes, target: &Target<'a>, now: u64) -> Option<Self> {
-        let memory = Now::of_target(target, all.reads())?.with_limit(Self::READS);
+        let memory = Now::of_target(target)?.with_limit(Self::READS);
         all.find(target);
         let (runtime, module) = all.get(target.pid)?;
         let space = target.process.space();

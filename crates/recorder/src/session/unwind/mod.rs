@@ -14,7 +14,6 @@ use prof_perfdata::{Sample, context};
 use prof_runtimes::SyntheticCode;
 use prof_unwinder::{StackDump, Target, Unwinder, UserState};
 
-use crate::live::target_memory::{Reads, TargetMemory};
 use crate::live_names::LiveNames;
 use crate::queue::message::StackTail;
 use crate::session::mappings::KnownMappings;
@@ -91,9 +90,8 @@ impl ChainBuilder {
         live_names: Option<LiveNames>,
         budget: &Budget,
         reading: ReadBudget,
-        reads: Reads,
     ) -> Self {
-        let unwinder = Unwinder::new(LiveFiles::new(reading.clone(), reads.clone()));
+        let unwinder = Unwinder::new(LiveFiles::new(reading.clone()));
         Self {
             users: UserUnwinder {
                 unwinder: match memory {
@@ -104,7 +102,7 @@ impl ChainBuilder {
                     Some(_) => 0,
                     None => DeepThreads::USUAL_BYTES,
                 }),
-                runtimes: jit_runtimes(budget.clone(), reading, reads),
+                runtimes: jit_runtimes(budget.clone(), reading),
                 jit_names: JitNames::new(budget.clone()),
                 live_names,
                 kernel_callchain: Vec::new(),
@@ -252,7 +250,7 @@ impl UserUnwinder {
         let earlier = self.threads.get(stack.tid).map(|it| &it.snapshot);
         let kernel_part = chain.len();
         let mut memory = SampleMemory::new(
-            TargetMemory::of(target.pid, stack.tid, self.runtimes.reads()),
+            (target.pid, stack.tid),
             now,
             earlier,
             &self.kernel_callchain,

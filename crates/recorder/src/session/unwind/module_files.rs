@@ -7,38 +7,32 @@ use std::time::{Duration, Instant};
 use prof_model::{Mapping, Module, Pid};
 use prof_unwinder::{ModuleFiles, TablesRead};
 
-use crate::live::target_memory::Reads;
 use crate::output::mapped_file::open_mapped;
 use crate::session::read_budget::ReadBudget;
 
 /// Opens modules by [`open_mapped`], and reads as much as there is a budget for.
 #[derive(Clone, Debug)]
-pub(crate) struct LiveFiles {
-    budget: ReadBudget,
-    reads: Reads,
-}
+pub(crate) struct LiveFiles(ReadBudget);
 
 impl LiveFiles {
-    pub(crate) fn new(budget: ReadBudget, reads: Reads) -> Self {
-        Self { budget, reads }
+    pub(crate) fn new(reading: ReadBudget) -> Self {
+        Self(reading)
     }
 }
 
 impl ModuleFiles for LiveFiles {
     fn open(&mut self, pid: Pid, module: &Module, mapping: &Mapping) -> io::Result<File> {
-        let (module, addresses) = (module.clone(), mapping.addresses());
-        let opened = (self.reads).files(pid, move || open_mapped(pid, &module, &addresses));
-        opened.unwrap_or(Err(io::ErrorKind::TimedOut.into()))
+        open_mapped(pid, module, &mapping.addresses())
     }
 
     fn most_bytes(&mut self, pid: Pid) -> u64 {
-        self.budget.most(pid, Instant::now())
+        self.0.most(pid, Instant::now())
     }
 
     fn has_read(&mut self, pid: Pid, module: &Module, read: TablesRead, time: Duration) {
         match read {
-            TablesRead::Bytes(bytes) => self.budget.spend(pid, bytes, time),
-            TablesRead::TooLarge => self.budget.refuse(&module.path),
+            TablesRead::Bytes(bytes) => self.0.spend(pid, bytes, time),
+            TablesRead::TooLarge => self.0.refuse(&module.path),
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
+use prof_events::LiveMemory;
 use prof_events::tracing::Errno;
-use prof_model::MissingMemory;
+use prof_model::{MissingMemory, Pid, Tid};
 use prof_unwinder::{FrameWords, JitCode, Memory};
 
 use crate::live::stack_tail::TailReader;
-use crate::live::target_memory::TargetMemory;
 use crate::session::unwind::jit_runtimes::JitRuntime;
 use crate::session::unwind::stack_snapshot::{SampledStack, StackSnapshot};
 use crate::session::unwind::tail_change::Departure;
@@ -16,7 +16,7 @@ use crate::session::unwind::tail_change::Departure;
 /// The target's memory: the part that a watcher or the reader read after the sample, otherwise that
 /// of the live target.
 pub(crate) struct SampleMemory<'a> {
-    live: Option<TargetMemory>,
+    live: Option<LiveMemory>,
     now: SampledStack<'a>,
     earlier: Option<&'a StackSnapshot>,
     kernel_callchain: &'a [u64],
@@ -28,15 +28,16 @@ pub(crate) struct SampleMemory<'a> {
 }
 
 impl<'a> SampleMemory<'a> {
-    /// Of a process. `kernel_callchain`: the kernel's own chain of the stack.
+    /// Of a thread, by its process and its own id. `kernel_callchain`: the kernel's own chain of
+    /// the stack.
     pub(crate) fn new(
-        live: Option<TargetMemory>,
+        (pid, tid): (Pid, Tid),
         now: SampledStack<'a>,
         earlier: Option<&'a StackSnapshot>,
         kernel_callchain: &'a [u64],
     ) -> Self {
         Self {
-            live,
+            live: LiveMemory::of(pid, tid),
             now,
             earlier,
             kernel_callchain,
@@ -87,11 +88,9 @@ impl Memory for SampleMemory<'_> {
                 return length;
             }
         }
-        let live = self.live.as_ref();
-        let read = live.map_or(Ok(0), |live| live.read(address, buffer));
+        let read = (self.live).map_or(Ok(0), |live| live.read(address, buffer));
         self.missing.is_denied |= read == Err(Errno::PERM);
         self.missing.has_ended |= read == Err(Errno::SRCH);
-        self.missing.is_silent |= read == Err(Errno::TIMEDOUT);
         read.unwrap_or(0)
     }
 
@@ -105,7 +104,6 @@ impl Memory for SampleMemory<'_> {
 
     fn read_lasting(&mut self, address: u64, buffer: &mut [u8]) -> usize {
         self.live
-            .as_ref()
             .and_then(|live| live.read(address, buffer).ok())
             .unwrap_or(0)
     }
@@ -162,10 +160,7 @@ impl Memory for SampleMemory<'_> {
 
 #[cfg(test)]
 mod tests {
-    use prof_model::Pid;
-
     use super::*;
-    use crate::live::target_memory::Reads;
     use crate::queue::message::StackTail;
 
     #[test]
@@ -181,7 +176,7 @@ mod tests {
             dump: &[],
             tail: Some((tail, &[1, 2, 3, 4, 5, 6, 7, 8])),
         };
-        let mut memory = SampleMemory::new(None, now, None, &[]);
+        let mut memory = SampleMemory::new((0, 0), now, None, &[]);
         let mut buffer = [0; 4];
         let mut read = |address| (memory.read(address, &mut buffer), buffer[0]);
         assert_eq!(read(0x1000), (4, 1));
@@ -201,14 +196,13 @@ mod tests {
             tail: None,
         };
         let check = |pid, address, is_far, has_ended| {
-            let live = TargetMemory::of(pid, pid, &Reads::Directly);
-            let mut memory = SampleMemory::new(live, now, None, &[]);
+            let mut memory = SampleMemory::new((pid, pid), now, None, &[]);
             assert_eq!(memory.missing(), MissingMemory::NONE);
             assert_eq!(memory.read(address, &mut [0; 8]), 0);
             let expected = MissingMemory {
                 is_far,
+                is_denied: false,
                 has_ended,
-                ..MissingMemory::NONE
             };
             assert_eq!(memory.missing(), expected, "{pid} {address:#x}");
         };

@@ -3,10 +3,9 @@
 //! It leads on where tables do not, also from one stack to another, as in Go. The other stack is
 //! not in the dump, and changes as soon as the thread resumes.
 
+use prof_events::LiveMemory;
 use prof_model::{RegisterAbi, UserRegisters};
 use prof_perfdata::context;
-
-use crate::live::target_memory::TargetMemory;
 
 /// Walks frame pointers.
 #[derive(Debug, Default)]
@@ -35,7 +34,7 @@ impl FramePointers {
         ip: u64,
         registers: Option<&UserRegisters>,
         copy: (u64, &[u8]),
-        memory: &TargetMemory,
+        memory: LiveMemory,
     ) {
         self.chain.clear();
         self.chain.extend([context::USER, ip]);
@@ -61,7 +60,7 @@ impl FramePointers {
         }
     }
 
-    fn read(&mut self, at: u64, memory: &TargetMemory) -> Option<(u64, u64)> {
+    fn read(&mut self, at: u64, memory: LiveMemory) -> Option<(u64, u64)> {
         self.block.clear();
         memory.append(at, Self::BLOCK, &mut self.block).ok()?;
         self.block_start = at;
@@ -88,13 +87,12 @@ mod tests {
     use prof_model::perf_registers::x86_64;
 
     use super::*;
-    use crate::live::target_memory::Reads;
 
     fn of_frame(frames: &mut FramePointers, frame: u64, copy: (u64, &[u8])) -> Vec<u64> {
         let own = std::process::id() as Pid;
         let registers = UserRegisters::new(RegisterAbi::Bits64, 1 << x86_64::BP, [frame]);
-        let memory = TargetMemory::of(own, own, &Reads::Directly).expect("a pid");
-        frames.follow(7, registers.as_ref(), copy, &memory);
+        let memory = LiveMemory::of(own, own).expect("a pid");
+        frames.follow(7, registers.as_ref(), copy, memory);
         frames.chain().to_vec()
     }
 

@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use prof_events::system::{self, Ahead};
 use prof_events::tracing::Tracer;
@@ -36,7 +36,6 @@ use prof_perfdata::Attr;
 use crate::error::Error;
 use crate::live::interpreted::InterpreterReader;
 use crate::live::readings::LiveReadings;
-use crate::live::target_memory::Reads;
 use record_builder::RecordBuilder;
 use shared::Shared;
 use tracees::Tracees;
@@ -67,8 +66,6 @@ struct Tracing {
 impl PtraceSampler {
     /// The id of the only event.
     pub(crate) const ID: u64 = 1;
-    /// How long the tracing thread may take to end, unless a target does not answer.
-    const ENDING: Duration = Duration::from_secs(1);
 
     /// Prepares to trace; [`begin`](Self::begin) starts.
     pub(crate) fn new(
@@ -123,9 +120,7 @@ impl PtraceSampler {
         let (attr, threads) = (self.attr.clone(), self.threads.clone());
         let shared = Arc::clone(&self.shared);
         let hertz = self.hertz;
-        // While the target is stopped, a hand-over would cost it more than the reading.
-        let reads = Reads::Directly;
-        let interpreters = InterpreterReader::new(Arc::clone(&self.readings), reads.clone());
+        let interpreters = InterpreterReader::new(Arc::clone(&self.readings));
         let (seized, is_seized) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("tracer".into())
@@ -135,7 +130,7 @@ impl PtraceSampler {
                     Threads::UntilExec(tid) => Some(*tid),
                     _ => None,
                 };
-                let builder = RecordBuilder::new(attr, interpreters, reads);
+                let builder = RecordBuilder::new(attr, interpreters);
                 let mut tracees = Tracees::new(Tracer::new(spared), builder, hertz, stacks);
                 let result = seize(&mut tracees, &threads);
                 let go = result.is_ok();
@@ -160,14 +155,6 @@ impl PtraceSampler {
         if let Some(Tracing { thread, _stop }) = self.tracing.take() {
             self.shared.stop.store(true, Ordering::Release);
             drop(_stop);
-            let begin = Instant::now();
-            while !thread.is_finished() {
-                // It reads a target that does not answer.
-                if begin.elapsed() > Self::ENDING {
-                    return;
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
             // A panic there has been printed to the standard error output.
             let _ = thread.join();
         }

@@ -12,7 +12,6 @@ use prof_perfdata::{Attr, Comm, CpuMode, Mmap, Record, Stamp, Task, encode};
 use super::PtraceSampler;
 use crate::live::interpreted::{InterpreterReader, SinceSample};
 use crate::live::readings::LiveReading;
-use crate::live::target_memory::Reads;
 use crate::output::synthesize::{self, BuildIds, MappingKey};
 use crate::queue::message::{InterpretedReading, SampledThread};
 
@@ -21,8 +20,6 @@ use crate::queue::message::{InterpretedReading, SampledThread};
 pub(super) struct RecordBuilder {
     attr: Attr,
     interpreters: InterpreterReader,
-    /// How this thread reads, which must not hang.
-    pub(super) reads: Reads,
     /// Records that were not taken yet.
     pub(super) out: Vec<u8>,
     /// The name of a program that runs without its privileges.
@@ -46,11 +43,10 @@ pub(super) struct ThreadSample<'a> {
 }
 
 impl RecordBuilder {
-    pub(super) fn new(attr: Attr, interpreters: InterpreterReader, reads: Reads) -> Self {
+    pub(super) fn new(attr: Attr, interpreters: InterpreterReader) -> Self {
         Self {
             attr,
             interpreters,
-            reads,
             out: Vec::new(),
             unprivileged: None,
         }
@@ -91,7 +87,7 @@ impl RecordBuilder {
             now.insert(mapping);
             is_new
         };
-        let mut ids = BuildIds::new(self.reads.clone());
+        let mut ids = BuildIds::default();
         synthesize::mappings(pid, &mut ids, is_new, &mut |record| {
             if let Record::Mmap(mmap) = record {
                 let mmap = Mmap {

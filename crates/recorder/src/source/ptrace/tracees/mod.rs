@@ -4,11 +4,11 @@ mod follow;
 
 use std::collections::{HashMap, HashSet};
 
+use prof_events::LiveMemory;
 use prof_events::tracing::{Stopped, Tracer, Why};
 use prof_model::{Pid, Tid};
 use prof_procfs::Task;
 
-use crate::live::target_memory::TargetMemory;
 use crate::output::synthesize::MappingKey;
 use crate::source::ptrace::frame_pointers::FramePointers;
 use crate::source::ptrace::record_builder::{RecordBuilder, ThreadSample};
@@ -202,9 +202,7 @@ impl Tracees {
         let pid = self.threads.get(&tid).map_or(tid, |thread| thread.pid);
         let time = Task::thread(pid, tid).cpu_time();
         self.stack.clear();
-        if let (Ok(registers), Some(memory)) =
-            (&registers, TargetMemory::of(pid, tid, &self.builder.reads))
-        {
+        if let (Ok(registers), Some(memory)) = (&registers, LiveMemory::of(pid, tid)) {
             let read = memory.append(registers.sp, self.dump, &mut self.stack);
             if read.is_ok_and(|read| read < self.dump) {
                 // The stack ends here: an odd length prevents further reading.
@@ -212,7 +210,7 @@ impl Tracees {
             }
             if let Some(frames) = &mut self.frames {
                 let copy = (registers.sp, self.stack.as_slice());
-                frames.follow(registers.ip, registers.user.as_ref(), copy, &memory);
+                frames.follow(registers.ip, registers.user.as_ref(), copy, memory);
             }
         }
         let user = registers.as_ref().ok().and_then(|it| it.user);
