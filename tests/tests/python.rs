@@ -98,6 +98,8 @@ pub(crate) struct Way {
     pub(crate) calls: &'static str,
     /// How many threads make calls besides the main one.
     pub(crate) threads: &'static str,
+    /// What starts it.
+    pub(crate) launcher: &'static [&'static str],
 }
 
 /// As many samples as twice the calls have at 999 Hz.
@@ -106,6 +108,7 @@ pub(crate) const ONE_THREAD: Way = Way {
     rate: "1999",
     calls: "40000",
     threads: "0",
+    launcher: &[],
 };
 pub(crate) const THREE_THREADS: Way = Way {
     calls: "30000",
@@ -119,7 +122,7 @@ pub(crate) fn check(session: &Session, python: &Interpreter, way: &Way, at_least
     let program = session.path("python_pairs.py");
     let command = [python.path.to_str(), program.to_str()];
     let command = command.map(|word| word.expect("UTF-8"));
-    let command = [&command[..], &[way.calls, way.threads]].concat();
+    let command = [way.launcher, &command[..], &[way.calls, way.threads]].concat();
     let options = [
         "-e",
         "cpu-clock:u",
@@ -199,6 +202,25 @@ fn stopped_threads_have_exact_stacks() {
         ..THREE_THREADS
     };
     check_interpreters(&way, 0.97);
+}
+
+/// As in a container: inside, the interpreter and its threads have other ids.
+#[test]
+fn threads_of_another_pid_namespace_are_known() {
+    let needs_all = [NEEDS, &[Need::MountNamespaces]].concat();
+    if !needs(&needs_all) {
+        return;
+    }
+    let python = system().expect("an interpreter");
+    for sampler in ["auto", "ptrace"] {
+        let way = Way {
+            sampler,
+            rate: "999",
+            launcher: &["unshare", "--pid", "--fork"],
+            ..THREE_THREADS
+        };
+        check(&Session::new(), python, &way, 0.95);
+    }
 }
 
 const RETURNING: &str = "

@@ -51,7 +51,7 @@ impl Status {
         self.first("TracerPid:")
     }
 
-    /// Its id in its own PID namespace: the last one of `NSpid` (Linux 4.1).
+    /// The id of a process or thread in its own PID namespace: the last one of `NSpid` (Linux 4.1).
     pub fn inner_pid(&self) -> Option<i32> {
         self.numbers::<i32>("NSpid:")?.last().copied()
     }

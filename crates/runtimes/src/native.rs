@@ -5,7 +5,7 @@ use std::ops::Range;
 /// A thread of a process that runs an interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InterpreterThread {
-    /// The kernel's thread id.
+    /// The kernel's thread id in the PID namespace of the thread: what `gettid` tells itself.
     pub tid: u64,
     /// Whether it is the process's main thread.
     pub is_main: bool,

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use prof_events::{LiveMemory, system};
 use prof_model::{MissingFrames, Pid, Tid, UserRegisters};
+use prof_procfs::Task;
 use prof_runtimes::{
     InterpretedStack, Interpreter, InterpreterCache, InterpreterThread, Memory, NativeStack,
     Unknown,
@@ -38,10 +39,17 @@ pub(crate) struct InterpreterReader {
 struct Program {
     interpreter: Arc<Interpreter>,
     cache: InterpreterCache,
-    /// By thread.
-    prefetches: HashMap<Tid, Prefetch>,
+    threads: HashMap<Tid, ReadThread>,
     /// Until when nothing is read, by the clock of the records.
     rests_until: u64,
+}
+
+/// What is remembered of a thread of a program.
+#[derive(Debug)]
+struct ReadThread {
+    /// Its id in its own PID namespace.
+    inner: Tid,
+    prefetch: Prefetch,
 }
 
 /// What a thread has done since it was sampled.
@@ -143,7 +151,7 @@ impl InterpreterReader {
             let program = Program {
                 interpreter,
                 cache: InterpreterCache::new(&account),
-                prefetches: HashMap::new(),
+                threads: HashMap::new(),
                 rests_until: 0,
             };
             self.programs.insert(thread.pid, program);
@@ -216,17 +224,22 @@ impl Program {
             registers: &registers,
             instruction_pointer: sampled.registers.instruction_pointer(),
         };
+        if self.threads.len() >= Self::THREADS {
+            self.threads.clear();
+        }
+        let new = || ReadThread::of(sampled.pid, sampled.tid);
+        let known = self.threads.entry(sampled.tid).or_insert_with(new);
         let thread = InterpreterThread {
-            tid: sampled.tid as u64,
+            tid: known.inner as u64,
             is_main: sampled.tid == sampled.pid,
         };
-        if self.prefetches.len() >= Self::THREADS {
-            self.prefetches.clear();
-        }
-        let prefetch = self.prefetches.entry(sampled.tid).or_default();
-        let mut prefetched = prefetch.read(memory, buffer);
+        let mut prefetched = known.prefetch.read(memory, buffer);
         let stack = (self.interpreter).stack(&mut prefetched, thread, &native, &mut self.cache);
         prefetched.finish();
+        if let Err(Unknown::NoThread) = stack {
+            // Another thread may have got its id.
+            self.threads.remove(&sampled.tid);
+        }
         let stack = stack.map_err(|unknown| match unknown {
             Unknown::Version => MissingFrames::UnknownVersion,
             Unknown::NoThread => MissingFrames::NoThread,
@@ -251,6 +264,16 @@ impl Program {
         match points && is_compared || has_stood() {
             true => Ok(stack),
             false => Err(MissingFrames::Uncertain),
+        }
+    }
+}
+
+impl ReadThread {
+    fn of(pid: Pid, tid: Tid) -> Self {
+        let status = Task::thread(pid, tid).status().ok();
+        Self {
+            inner: status.and_then(|it| it.inner_pid()).unwrap_or(tid),
+            prefetch: Prefetch::default(),
         }
     }
 }
