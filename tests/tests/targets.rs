@@ -277,9 +277,36 @@ fn children_that_ran_before_explain_missing_samples() {
     BufReader::new(output).read_line(&mut ready).unwrap();
     let pid = parent.id().to_string();
     let outcome = session.run(["record", "-d", "0.1", "-p", &pid]);
-    outcome.assert_says(&["the target has a child that already ran", "-p PID,PID"]);
+    outcome.assert_says(&[
+        "the target has a child that already ran",
+        "(--subprocesses)",
+    ]);
     drop(parent.stdin.take());
     parent.wait().unwrap();
+}
+
+/// As the workers of a server, and what they have started.
+#[test]
+fn children_that_run_already_are_recorded_if_requested() {
+    let session = Session::new();
+    let worker = Endless::install(&session, "worker");
+    let start = "exec 3<&0; (\"$0\" 120 <&3; true) & wait";
+    let mut command = session.command(Path::new("sh"), ["-c", start]);
+    command.arg(&worker);
+    let grandparent = Endless::start(command);
+    let pid = grandparent.pid().to_string();
+    let record = "record -e cpu-clock:u -d 1 --subprocesses -p".split(' ');
+    let outcome = session.run(record.chain([&*pid]));
+    outcome.assert_code(0);
+    assert!(!outcome.stderr.contains("already ran"), "{outcome}");
+    let report = session.run(["report", "prof.data", "--comm", "^worker$", "--folded", "-"]);
+    assert!(report.stdout.contains("leading"), "{report}");
+    // The shells only wait.
+    let stat = "stat -e task-clock -d 0.5 -x , --subprocesses -p".split(' ');
+    let counted = session.run(stat.chain([&*pid]));
+    counted.assert_code(0);
+    let milliseconds = counted.stderr.split(',').next().unwrap().trim();
+    assert!(milliseconds.parse::<f64>().unwrap() > 50.0, "{counted}");
 }
 
 /// As `top -H` shows threads: an id after -p means its process, in each verb.

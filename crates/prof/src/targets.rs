@@ -1,5 +1,6 @@
 //! Targets, and running processes by their names.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use prof_console::Console;
-use prof_procfs::{Task, newest, processes};
+use prof_procfs::{Task, descendants, newest, processes};
 use prof_recorder::{Signals, Target};
 use prof_report::Pattern;
 
@@ -22,6 +23,8 @@ pub(crate) enum TargetRequest {
         /// Whether to wait for one.
         wait: bool,
     },
+    /// Running processes with the children that they have already.
+    WithSubprocesses(Box<TargetRequest>),
 }
 
 impl TargetRequest {
@@ -37,12 +40,20 @@ impl TargetRequest {
             }
             Self::Known(target) => Ok(target.clone()),
             Self::Named { pattern, wait } => named(pattern, *wait, signals).map(Target::Processes),
+            Self::WithSubprocesses(parents) => Ok(match parents.find(signals, console)? {
+                Target::Processes(pids) => Target::Processes(with_subprocesses(&pids)),
+                other => other,
+            }),
         }
     }
 
     /// Whether others take the place of processes that end before they can be sampled.
     pub(crate) fn is_by_name(&self) -> bool {
-        matches!(self, Self::Named { .. })
+        match self {
+            Self::Known(_) => false,
+            Self::Named { .. } => true,
+            Self::WithSubprocesses(parents) => parents.is_by_name(),
+        }
     }
 }
 
@@ -62,6 +73,23 @@ pub(crate) fn processes_of(ids: &[i32], console: Console) -> Vec<i32> {
         }
     }
     pids
+}
+
+/// Processes with their children that run already, and theirs.
+pub(crate) fn with_subprocesses(pids: &[i32]) -> Vec<i32> {
+    /// Each look finds those that were born during the one before. A process that forks all the
+    /// time never ends: its later children inherit what samples it.
+    const LOOKS: usize = 16;
+    let mut all: BTreeSet<i32> = pids.iter().copied().collect();
+    for _ in 0..LOOKS {
+        let parents: Vec<i32> = all.iter().copied().collect();
+        let new = descendants(&parents, &all);
+        if new.is_empty() {
+            break;
+        }
+        all.extend(new);
+    }
+    all.into_iter().collect()
 }
 
 /// The processes with a matching name, in ascending order; if there is none and `wait` is set,

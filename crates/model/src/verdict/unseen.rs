@@ -121,7 +121,7 @@ pub(super) fn older_children(unseen: &UnseenProcesses) -> Option<String> {
     };
     Some(format!(
         "the target has {children} that already ran, and only those that start later are sampled; \
-         record {them}, too (-p PID,PID)"
+         record {them}, too (--subprocesses)"
     ))
 }
 

@@ -33,6 +33,10 @@ pub(crate) struct StatFlags {
     #[arg(short, long = "pid", value_name = "PID", value_delimiter = ',', conflicts_with_all = ["tids", "all_cpus"], value_parser = parse_pid, add = ArgValueCandidates::new(complete::processes))]
     pub pids: Vec<i32>,
 
+    /// With -p: also count in the children that run already, and theirs
+    #[arg(long, requires = "pids")]
+    pub subprocesses: bool,
+
     /// Count in running threads
     #[arg(short, long = "tid", value_name = "TID", value_delimiter = ',', conflicts_with = "all_cpus", value_parser = parse_tid)]
     pub tids: Vec<i32>,

@@ -30,6 +30,10 @@ pub(crate) struct TargetSelection {
     #[arg(long, requires = "name", conflicts_with_all = ["all_cpus", "cpus", "cgroup"])]
     pub wait: bool,
 
+    /// With -p or --name: also record the children that run already, and theirs
+    #[arg(long, conflicts_with_all = ["tids", "all_cpus", "cpus", "cgroup"])]
+    pub subprocesses: bool,
+
     /// Record everything on all CPUs, while the command runs or until Ctrl-C
     #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
     pub all_cpus: bool,

@@ -74,6 +74,10 @@ pub(crate) struct TopFlags {
     #[arg(long, requires = "name", conflicts_with_all = ["command", "all_cpus", "cpus", "cgroup"])]
     wait: bool,
 
+    /// With -p or --name: also watch the children that run already, and theirs
+    #[arg(long, conflicts_with_all = ["command", "tids", "all_cpus", "cpus", "cgroup"])]
+    subprocesses: bool,
+
     /// Watch everything on all CPUs: the default for root. Plain users watch their own processes
     #[arg(short, long, conflicts_with_all = ["pids", "tids", "name"])]
     all_cpus: bool,
@@ -137,6 +141,7 @@ impl TopFlags {
             tids: self.tids,
             name: self.name,
             wait: self.wait,
+            subprocesses: self.subprocesses,
             cpus: self.cpus,
             cgroup: self.cgroup,
             command: self.command,

@@ -21,6 +21,15 @@ use crate::targets::TargetRequest;
 /// The target of these flags. `stdout_is_taken`: the recording goes to the standard output, and the
 /// command's output to its standard error output.
 pub(crate) fn target_request(flags: TargetSelection, stdout_is_taken: bool) -> TargetRequest {
+    let with_subprocesses = flags.subprocesses;
+    let request = without_subprocesses(flags, stdout_is_taken);
+    match with_subprocesses {
+        true => TargetRequest::WithSubprocesses(Box::new(request)),
+        false => request,
+    }
+}
+
+fn without_subprocesses(flags: TargetSelection, stdout_is_taken: bool) -> TargetRequest {
     let program = (!flags.command.is_empty()).then(|| Program {
         stdout_is_stderr: stdout_is_taken,
         ..Program::new(flags.command)

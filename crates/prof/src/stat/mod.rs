@@ -32,7 +32,7 @@ use prof_console::Console;
 use prof_events::Signals;
 
 use crate::flags::{StatFlags, take_sleep};
-use crate::targets::processes_of;
+use crate::targets::{processes_of, with_subprocesses};
 use printer::Printer;
 
 /// Counts, prints the counts, and exits as the command did.
@@ -49,6 +49,9 @@ pub(crate) fn run(mut flags: StatFlags) -> Result<ExitCode> {
         flags.duration = flags.duration.or(take_sleep(&mut flags.command)?);
     }
     flags.pids = processes_of(&flags.pids, Console::new(false, false));
+    if flags.subprocesses {
+        flags.pids = with_subprocesses(&flags.pids);
+    }
     let selection = selection::Selection::new(&flags)?;
     let mut printer = Printer::new(&flags)?;
     let run = match (
