@@ -14,7 +14,7 @@ use object::{Endianness, ReadCache, ReadRef, elf};
 use prof_model::{
     AbsoluteAddress, BuildId, FileIdentity, Mapping, Module, ModuleKind, Modules, Pid, Process,
 };
-use prof_perfdata::{Mmap, Sample, Stamp};
+use prof_perfdata::{Mmap, Sample};
 use prof_procfs::{MapsEntry, Task};
 use prof_runtimes::{Memory, SyntheticCode};
 use prof_unwinder::Target;
@@ -22,6 +22,7 @@ use prof_unwinder::Target;
 use crate::live::interpreted::Now;
 use crate::output::mapped_file::open_mapped;
 use crate::output::synthesize::{build_id_of, code_of};
+use crate::session::interpreted;
 
 /// Pages are a multiple of this large.
 const PAGE: u64 = 4096;
@@ -89,12 +90,7 @@ impl MovedSegment {
     /// The record that maps it, as if it came right before a sample.
     pub(crate) fn record(&self, sample: &Sample<'_>) -> Mmap<'_> {
         Mmap {
-            stamp: Stamp {
-                pid: Some(sample.pid),
-                tid: Some(sample.tid),
-                time: sample.time,
-                ..Stamp::default()
-            },
+            stamp: interpreted::stamp(sample),
             tid: sample.tid,
             ..code_of(sample.pid, &self.module, &self.addresses, self.file_offset)
         }

@@ -278,15 +278,20 @@ fn language(interpreter: &Interpreter) -> InterpretedLanguage {
     }
 }
 
+/// Who and when, for a record as if it came right before a sample.
+pub(super) fn stamp(sample: &Sample<'_>) -> Stamp {
+    Stamp {
+        pid: Some(sample.pid),
+        tid: Some(sample.tid),
+        time: sample.time,
+        ..Stamp::default()
+    }
+}
+
 /// The record of a function that is first seen with this sample.
 pub(super) fn mmap<'a>(sample: &Sample<'_>, address: u64, path: &'a str) -> Mmap<'a> {
     Mmap {
-        stamp: Stamp {
-            pid: Some(sample.pid),
-            tid: Some(sample.tid),
-            time: sample.time,
-            ..Stamp::default()
-        },
+        stamp: stamp(sample),
         ..mapping((sample.pid, sample.tid), address, path)
     }
 }
